@@ -1,0 +1,27 @@
+//! The wire: generated messages and services of `proto/`, and their conversion to and from the domain.
+//!
+//! Nothing else in Sleuth converts between the two. No HTTP dialect is known here.
+
+// Generated code is documented by the comments in `proto/`.
+#[allow(missing_docs, clippy::all, clippy::pedantic, clippy::allow_attributes, unreachable_pub)]
+mod generated {
+    pub mod agent {
+        tonic::include_proto!("sleuth.agent.v1");
+    }
+    pub mod executor {
+        tonic::include_proto!("sleuth.executor.v1");
+    }
+}
+
+mod convert;
+mod transport;
+
+pub use convert::Malformed;
+pub use generated::{agent, executor};
+pub use transport::{Transport, transport};
+
+/// All file descriptors with their imports, for gRPC reflection and for the compatibility test.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+
+/// Response metadata key that carries the id of the run that a `Chat` started.
+pub const RUN_ID: &str = "sleuth-run-id";

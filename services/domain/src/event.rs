@@ -1,0 +1,184 @@
+//! The log of a run: an ordered list of events from which everything else can be derived.
+
+use crate::{
+    AgentId, CallId, ContextSize, Message, MessageId, OutputStream, RunId, ToolCall, ToolResult, Totals, Usage,
+};
+
+/// Nanoseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp(pub i64);
+
+/// One entry of a run's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The run.
+    pub run: RunId,
+    /// Place in the log: dense, from 1.
+    pub position: u64,
+    /// When it was appended.
+    pub time: Timestamp,
+    /// The agent that it is about.
+    pub agent: AgentId,
+    /// The agent that started that agent; `None` for [`AgentId::main`].
+    pub parent: Option<AgentId>,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// What happened. Matches on it are exhaustive, so that a new kind is a list of what to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventKind {
+    /// The run began.
+    RunStarted(RunStarted),
+    /// The model is asked.
+    ModelCalled(ModelCalled),
+    /// A reply broke off; what it said so far does not count.
+    AttemptAbandoned {
+        /// The message that will not be completed.
+        message: MessageId,
+        /// Why.
+        reason: String,
+    },
+    /// More text of a message.
+    TextDelta {
+        /// The message.
+        message: MessageId,
+        /// The text, to be appended.
+        text: String,
+    },
+    /// More thinking before a message.
+    ThinkingDelta {
+        /// The message.
+        message: MessageId,
+        /// The text, to be appended.
+        text: String,
+    },
+    /// Tokens were counted: after each model call and after each round of tools.
+    UsageReported(UsageReported),
+    /// The model's message is complete.
+    AssistantMessage(AssistantMessage),
+    /// A tool call begins.
+    ToolStarted {
+        /// The call.
+        call: ToolCall,
+        /// What it will do, in one line.
+        description: String,
+        /// Toolset of the tool; `None` for an unknown tool.
+        toolset: Option<String>,
+    },
+    /// A tool printed something.
+    ToolOutput {
+        /// The call.
+        call: CallId,
+        /// Where it came from.
+        stream: OutputStream,
+        /// The text.
+        text: String,
+    },
+    /// A tool call ended.
+    ToolFinished {
+        /// The call.
+        call: CallId,
+        /// What it returned.
+        result: ToolResult,
+    },
+    /// The run ended with an answer.
+    RunFinished {
+        /// The answer, usually markdown.
+        answer: String,
+        /// The model's reason to stop, or the name of the ceiling that asked for the answer.
+        reason: String,
+    },
+    /// The run ended without an answer.
+    RunFailed {
+        /// Why.
+        code: FailureCode,
+        /// What went wrong, for a person.
+        message: String,
+    },
+    /// The run was stopped.
+    RunCancelled {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl EventKind {
+    /// Whether nothing can follow.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::RunFinished { .. } | Self::RunFailed { .. } | Self::RunCancelled { .. })
+    }
+}
+
+/// The run began.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunStarted {
+    /// Name of the model that answers.
+    pub model: String,
+    /// The conversation up to and including the question.
+    pub messages: Vec<Message>,
+    /// Tokens of what the model sees beside the conversation: the agent's prompt and the tools.
+    pub overhead: ContextSize,
+    /// The model's context window, in tokens.
+    pub context_window: u64,
+    /// Tokens reserved for one reply.
+    pub max_output_tokens: u64,
+    /// Account that owns the run.
+    pub account: String,
+    /// Who asked.
+    pub principal: String,
+}
+
+/// The model is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelCalled {
+    /// Id of the message that the reply becomes.
+    pub message: MessageId,
+    /// Number of the step, from 1.
+    pub step: u32,
+    /// Number of the try within the step, from 1.
+    pub attempt: u32,
+    /// Whether the model may call tools.
+    pub tools_offered: bool,
+}
+
+/// Tokens were counted.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UsageReported {
+    /// The last model call.
+    pub usage: Usage,
+    /// The run so far.
+    pub totals: Totals,
+    /// The conversation as it is now.
+    pub context: ContextSize,
+}
+
+/// The model's message is complete.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssistantMessage {
+    /// Its id.
+    pub id: MessageId,
+    /// The message.
+    pub message: Message,
+    /// The provider's reason to stop, such as `stop` or `tool_calls`.
+    pub finish_reason: String,
+}
+
+/// Why a run failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureCode {
+    /// The model's provider refused for its rate limit.
+    RateLimited,
+    /// The model's provider refused the credentials.
+    Unauthenticated,
+    /// The model's provider refused the request.
+    Rejected,
+    /// The model's provider failed, hung or broke off.
+    ModelUnavailable,
+    /// The model's provider sent what cannot be read.
+    MalformedReply,
+    /// The run took too long.
+    Deadline,
+    /// The agent itself failed.
+    Internal,
+}

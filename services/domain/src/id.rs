@@ -1,0 +1,45 @@
+//! Ids. They are made at the edges and by the driver; here they are only carried.
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Wraps the text of an id.
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// The id's text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A run. Unique everywhere.
+    RunId;
+    /// An agent within a run: [`AgentId::main`] or a subagent.
+    AgentId;
+    /// A message within a run.
+    MessageId;
+    /// A tool call within a run. The model chose its text.
+    CallId;
+}
+
+impl AgentId {
+    /// The agent that answers the question itself.
+    pub fn main() -> Self {
+        Self::new("main")
+    }
+}

@@ -1,0 +1,30 @@
+//! The domain: what a run is, without any I/O.
+//!
+//! Nothing here awaits, reads a clock, makes a random id, logs or knows a serialization format.
+//!
+//! # Layout
+//! * [`event`](Event): the log of a run, which everything else reads or projects
+//! * [`message`](Message): the conversation that a model sees
+//! * [`tool`](ToolPlan): tool calls, their plans and results
+//! * [`usage`](Usage): tokens and cost
+//! * [`tokens`]: estimates of what no provider has counted yet
+//! * [`Run`]: the machine; inputs in, events and effects out
+
+mod event;
+mod id;
+mod limits;
+mod message;
+mod run;
+mod tool;
+mod usage;
+
+pub mod tokens;
+
+pub use event::{
+    AssistantMessage, Event, EventKind, FailureCode, ModelCalled, RunStarted, Timestamp, UsageReported,
+};
+pub use id::{AgentId, CallId, MessageId, RunId};
+pub use limits::{Ceiling, Limits};
+pub use message::{Image, Message, Part, Role, Thinking, ToolCall};
+pub use tool::{OutputStream, ToolPlan, ToolResult, ToolStatus, ToolVerdict};
+pub use usage::{ContextSize, Totals, Usage};

@@ -1,0 +1,81 @@
+//! Tool calls from the run's point of view: what is planned, and what came of it.
+
+use std::time::Duration;
+
+use crate::CallId;
+
+/// What the owner of a tool says of a call before it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolPlan {
+    /// The call.
+    pub call: CallId,
+    /// What would run, in one line.
+    pub description: String,
+    /// Toolset of the tool; `None` for an unknown tool.
+    pub toolset: Option<String>,
+    /// Whether it may run.
+    pub verdict: ToolVerdict,
+}
+
+/// Whether a call may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolVerdict {
+    /// It may.
+    Allow,
+    /// It may not; the text tells the model why.
+    Refuse(String),
+}
+
+/// Where a piece of output came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// How a tool call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolStatus {
+    /// It returned data.
+    Success,
+    /// It failed, was refused or was not found.
+    Error,
+    /// It worked and found nothing.
+    NoData,
+}
+
+/// What a tool call returned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult {
+    /// How it ended.
+    pub status: ToolStatus,
+    /// The output that the model sees.
+    pub data: String,
+    /// What went wrong, if the status is [`ToolStatus::Error`].
+    pub error: Option<String>,
+    /// Exit code of the process, if one ran to its end.
+    pub return_code: Option<i32>,
+    /// The command as it ran.
+    pub invocation: Option<String>,
+    /// How long it took, if anything ran.
+    pub elapsed: Option<Duration>,
+    /// Bytes of output that were left out of `data`.
+    pub omitted_bytes: u64,
+}
+
+impl ToolResult {
+    /// The result of a call that never ran, or whose end is not known.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self {
+            status: ToolStatus::Error,
+            data: String::new(),
+            error: Some(text.into()),
+            return_code: None,
+            invocation: None,
+            elapsed: None,
+            omitted_bytes: 0,
+        }
+    }
+}
