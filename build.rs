@@ -13,6 +13,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     compiler.include_imports(true).include_source_info(true).open_files(FILES)?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("descriptors.bin"), compiler.file_descriptor_set().encode_to_vec())?;
-    tonic_prost_build::configure().bytes(".sleuth.executor.v1").compile_fds(compiler.file_descriptor_set())?;
+    tonic_prost_build::configure()
+        .bytes(".sleuth.executor.v1")
+        .compile_fds(compiler.file_descriptor_set())?;
     Ok(())
 }

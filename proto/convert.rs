@@ -1,4 +1,19 @@
-/// A message from the wire lacks something.
+//! Wire to domain and back: the only place that knows both.
+//!
+//! Out of the domain nothing can fail. Into it, what the contract requires is checked.
+
+mod conversation;
+mod event;
+mod tool;
+mod usage;
+
+pub use event::time;
+
+/// A message from the wire lacks something, or says something that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Malformed(pub String);
+#[error("malformed message: {0}")]
+pub struct Malformed(pub &'static str);
+
+fn non_empty(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
+}

@@ -16,7 +16,7 @@ mod generated {
 mod convert;
 mod transport;
 
-pub use convert::Malformed;
+pub use convert::{Malformed, time};
 pub use generated::{agent, executor};
 pub use transport::{Transport, transport};
 

@@ -1,7 +1,8 @@
 //! The log of a run: an ordered list of events from which everything else can be derived.
 
 use crate::{
-    AgentId, CallId, ContextSize, Message, MessageId, OutputStream, RunId, ToolCall, ToolResult, Totals, Usage,
+    AgentId, CallId, ContextSize, Message, MessageId, OutputStream, RunId, ToolCall, ToolResult, Totals,
+    Usage,
 };
 
 /// Nanoseconds since the Unix epoch.

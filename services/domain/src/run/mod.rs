@@ -1,1 +1,23 @@
-//! The machine.
+//! The run as a pure state machine: inputs in, events and effects out.
+//!
+//! All state comes from applied events, so folding a log gives the machine that wrote it, and
+//! [`Run::in_flight`] says what a driver that takes over must do.
+//!
+//! # Layout
+//! * `alphabet`: what goes in ([`Input`]) and what comes out ([`Effect`], [`Step`])
+//! * `state`: what is known of a run, and how each event changes it
+//! * `decide`: what each input leads to
+//! * `refuse`: calls that never run
+//! * `text`: the sentences that the machine itself says
+
+mod alphabet;
+mod decide;
+mod refuse;
+mod state;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+pub use alphabet::{Effect, Input, ModelReply, Outcome, Step};
+pub use state::Run;

@@ -1,0 +1,209 @@
+//! Events.
+
+use domain::{
+    AgentId, AssistantMessage, CallId, Event, EventKind, FailureCode, MessageId, ModelCalled, RunId,
+    RunStarted, Timestamp, UsageReported,
+};
+
+use super::{Malformed, non_empty};
+use crate::agent::{self as wire, event::Kind};
+
+impl From<Event> for wire::Event {
+    fn from(event: Event) -> Self {
+        Self {
+            run_id: event.run.as_str().to_owned(),
+            position: event.position,
+            time: Some(time(event.time)),
+            agent_id: event.agent.as_str().to_owned(),
+            parent_agent_id: event.parent.map(|parent| parent.as_str().to_owned()).unwrap_or_default(),
+            kind: Some(event.kind.into()),
+        }
+    }
+}
+
+impl TryFrom<wire::Event> for Event {
+    type Error = Malformed;
+
+    fn try_from(event: wire::Event) -> Result<Self, Malformed> {
+        let time = event.time.ok_or(Malformed("an event has no time"))?;
+        Ok(Self {
+            run: RunId::new(event.run_id),
+            position: event.position,
+            time: Timestamp(time.seconds.saturating_mul(1_000_000_000).saturating_add(time.nanos.into())),
+            agent: AgentId::new(event.agent_id),
+            parent: non_empty(event.parent_agent_id).map(AgentId::new),
+            kind: event.kind.ok_or(Malformed("an event of an unknown kind"))?.try_into()?,
+        })
+    }
+}
+
+/// A point in time as the wire has it.
+pub fn time(time: Timestamp) -> prost_types::Timestamp {
+    let nanos = time.0.rem_euclid(1_000_000_000);
+    prost_types::Timestamp {
+        seconds: time.0.div_euclid(1_000_000_000),
+        nanos: i32::try_from(nanos).unwrap_or_default(),
+    }
+}
+
+impl From<EventKind> for Kind {
+    fn from(kind: EventKind) -> Self {
+        match kind {
+            EventKind::RunStarted(started) => Self::RunStarted(wire::RunStarted {
+                model: started.model,
+                messages: started.messages.into_iter().map(Into::into).collect(),
+                context_window: started.context_window,
+                max_output_tokens: started.max_output_tokens,
+                account: started.account,
+                principal: started.principal,
+                overhead: Some(started.overhead.into()),
+            }),
+            EventKind::ModelCalled(called) => Self::ModelCalled(wire::ModelCalled {
+                message_id: id(&called.message),
+                step: called.step,
+                attempt: called.attempt,
+                tools_offered: called.tools_offered,
+            }),
+            EventKind::AttemptAbandoned { message, reason } => {
+                Self::AttemptAbandoned(wire::AttemptAbandoned { message_id: id(&message), reason })
+            }
+            EventKind::TextDelta { message, text } => {
+                Self::TextDelta(wire::TextDelta { message_id: id(&message), text })
+            }
+            EventKind::ThinkingDelta { message, text } => {
+                Self::ThinkingDelta(wire::ThinkingDelta { message_id: id(&message), text })
+            }
+            EventKind::UsageReported(report) => Self::UsageReported(wire::UsageReported {
+                usage: Some(report.usage.into()),
+                totals: Some(report.totals.into()),
+                context: Some(report.context.into()),
+            }),
+            EventKind::AssistantMessage(assistant) => Self::AssistantMessage(wire::AssistantMessage {
+                message_id: id(&assistant.id),
+                message: Some(assistant.message.into()),
+                finish_reason: assistant.finish_reason,
+            }),
+            EventKind::ToolStarted { call, description, toolset } => Self::ToolStarted(wire::ToolStarted {
+                call: Some(call.into()),
+                description,
+                toolset: toolset.unwrap_or_default(),
+            }),
+            EventKind::ToolOutput { call, stream, text } => Self::ToolOutput(wire::ToolOutput {
+                call_id: call.as_str().to_owned(),
+                stream: wire::OutputStream::from(stream).into(),
+                text,
+            }),
+            EventKind::ToolFinished { call, result } => Self::ToolFinished(wire::ToolFinished {
+                call_id: call.as_str().to_owned(),
+                result: Some(result.into()),
+            }),
+            EventKind::RunFinished { answer, reason } => {
+                Self::RunFinished(wire::RunFinished { answer, finish_reason: reason })
+            }
+            EventKind::RunFailed { code, message } => {
+                Self::RunFailed(wire::RunFailed { code: wire::FailureCode::from(code).into(), message })
+            }
+            EventKind::RunCancelled { reason } => Self::RunCancelled(wire::RunCancelled { reason }),
+        }
+    }
+}
+
+impl TryFrom<Kind> for EventKind {
+    type Error = Malformed;
+
+    fn try_from(kind: Kind) -> Result<Self, Malformed> {
+        Ok(match kind {
+            Kind::RunStarted(started) => Self::RunStarted(RunStarted {
+                model: started.model,
+                messages: started.messages.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
+                overhead: started.overhead.unwrap_or_default().into(),
+                context_window: started.context_window,
+                max_output_tokens: started.max_output_tokens,
+                account: started.account,
+                principal: started.principal,
+            }),
+            Kind::ModelCalled(called) => Self::ModelCalled(ModelCalled {
+                message: MessageId::new(called.message_id),
+                step: called.step,
+                attempt: called.attempt,
+                tools_offered: called.tools_offered,
+            }),
+            Kind::AttemptAbandoned(abandoned) => Self::AttemptAbandoned {
+                message: MessageId::new(abandoned.message_id),
+                reason: abandoned.reason,
+            },
+            Kind::TextDelta(delta) => {
+                Self::TextDelta { message: MessageId::new(delta.message_id), text: delta.text }
+            }
+            Kind::ThinkingDelta(delta) => {
+                Self::ThinkingDelta { message: MessageId::new(delta.message_id), text: delta.text }
+            }
+            Kind::UsageReported(report) => Self::UsageReported(UsageReported {
+                usage: report.usage.unwrap_or_default().into(),
+                totals: report.totals.unwrap_or_default().into(),
+                context: report.context.unwrap_or_default().into(),
+            }),
+            Kind::AssistantMessage(assistant) => Self::AssistantMessage(AssistantMessage {
+                id: MessageId::new(assistant.message_id),
+                message: assistant.message.ok_or(Malformed("an assistant message is empty"))?.try_into()?,
+                finish_reason: assistant.finish_reason,
+            }),
+            Kind::ToolStarted(started) => Self::ToolStarted {
+                call: started.call.ok_or(Malformed("a started tool call is empty"))?.try_into()?,
+                description: started.description,
+                toolset: non_empty(started.toolset),
+            },
+            Kind::ToolOutput(output) => Self::ToolOutput {
+                stream: output.stream().try_into()?,
+                call: CallId::new(output.call_id),
+                text: output.text,
+            },
+            Kind::ToolFinished(finished) => Self::ToolFinished {
+                call: CallId::new(finished.call_id),
+                result: finished.result.ok_or(Malformed("a finished tool call has no result"))?.try_into()?,
+            },
+            Kind::RunFinished(finished) => {
+                Self::RunFinished { answer: finished.answer, reason: finished.finish_reason }
+            }
+            Kind::RunFailed(failed) => {
+                Self::RunFailed { code: failed.code().try_into()?, message: failed.message }
+            }
+            Kind::RunCancelled(cancelled) => Self::RunCancelled { reason: cancelled.reason },
+        })
+    }
+}
+
+fn id(message: &MessageId) -> String {
+    message.as_str().to_owned()
+}
+
+impl From<FailureCode> for wire::FailureCode {
+    fn from(code: FailureCode) -> Self {
+        match code {
+            FailureCode::RateLimited => Self::RateLimited,
+            FailureCode::Unauthenticated => Self::Unauthenticated,
+            FailureCode::Rejected => Self::Rejected,
+            FailureCode::ModelUnavailable => Self::ModelUnavailable,
+            FailureCode::MalformedReply => Self::MalformedReply,
+            FailureCode::Deadline => Self::Deadline,
+            FailureCode::Internal => Self::Internal,
+        }
+    }
+}
+
+impl TryFrom<wire::FailureCode> for FailureCode {
+    type Error = Malformed;
+
+    fn try_from(code: wire::FailureCode) -> Result<Self, Malformed> {
+        Ok(match code {
+            wire::FailureCode::RateLimited => Self::RateLimited,
+            wire::FailureCode::Unauthenticated => Self::Unauthenticated,
+            wire::FailureCode::Rejected => Self::Rejected,
+            wire::FailureCode::ModelUnavailable => Self::ModelUnavailable,
+            wire::FailureCode::MalformedReply => Self::MalformedReply,
+            wire::FailureCode::Deadline => Self::Deadline,
+            wire::FailureCode::Internal => Self::Internal,
+            wire::FailureCode::Unspecified => return Err(Malformed("a failure has no code")),
+        })
+    }
+}

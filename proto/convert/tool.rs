@@ -1,0 +1,111 @@
+//! Tool results and output, from the agent's contract and from the executor's.
+
+use domain::{OutputStream, ToolResult, ToolStatus};
+
+use super::{Malformed, non_empty};
+use crate::{agent as wire, executor};
+
+impl From<OutputStream> for wire::OutputStream {
+    fn from(stream: OutputStream) -> Self {
+        match stream {
+            OutputStream::Stdout => Self::Stdout,
+            OutputStream::Stderr => Self::Stderr,
+        }
+    }
+}
+
+impl TryFrom<wire::OutputStream> for OutputStream {
+    type Error = Malformed;
+
+    fn try_from(stream: wire::OutputStream) -> Result<Self, Malformed> {
+        match stream {
+            wire::OutputStream::Stdout => Ok(Self::Stdout),
+            wire::OutputStream::Stderr => Ok(Self::Stderr),
+            wire::OutputStream::Unspecified => Err(Malformed("output has no stream")),
+        }
+    }
+}
+
+impl TryFrom<executor::OutputStream> for OutputStream {
+    type Error = Malformed;
+
+    fn try_from(stream: executor::OutputStream) -> Result<Self, Malformed> {
+        match stream {
+            executor::OutputStream::Stdout => Ok(Self::Stdout),
+            executor::OutputStream::Stderr => Ok(Self::Stderr),
+            executor::OutputStream::Unspecified => Err(Malformed("output has no stream")),
+        }
+    }
+}
+
+impl From<ToolStatus> for wire::ToolStatus {
+    fn from(status: ToolStatus) -> Self {
+        match status {
+            ToolStatus::Success => Self::Success,
+            ToolStatus::Error => Self::Error,
+            ToolStatus::NoData => Self::NoData,
+        }
+    }
+}
+
+impl From<ToolResult> for wire::ToolResult {
+    fn from(result: ToolResult) -> Self {
+        Self {
+            status: wire::ToolStatus::from(result.status).into(),
+            data: result.data,
+            error: result.error.unwrap_or_default(),
+            return_code: result.return_code,
+            invocation: result.invocation.unwrap_or_default(),
+            elapsed: result.elapsed.and_then(|elapsed| elapsed.try_into().ok()),
+            omitted_bytes: result.omitted_bytes,
+        }
+    }
+}
+
+impl TryFrom<wire::ToolResult> for ToolResult {
+    type Error = Malformed;
+
+    fn try_from(result: wire::ToolResult) -> Result<Self, Malformed> {
+        let status = match result.status() {
+            wire::ToolStatus::Success => ToolStatus::Success,
+            wire::ToolStatus::Error => ToolStatus::Error,
+            wire::ToolStatus::NoData => ToolStatus::NoData,
+            wire::ToolStatus::Unspecified => return Err(Malformed("a tool result has no status")),
+        };
+        Ok(Self {
+            status,
+            data: result.data,
+            error: error_of(status, result.error),
+            return_code: result.return_code,
+            invocation: non_empty(result.invocation),
+            elapsed: result.elapsed.and_then(|elapsed| elapsed.try_into().ok()),
+            omitted_bytes: result.omitted_bytes,
+        })
+    }
+}
+
+impl TryFrom<executor::Finished> for ToolResult {
+    type Error = Malformed;
+
+    fn try_from(finished: executor::Finished) -> Result<Self, Malformed> {
+        let status = match finished.status() {
+            executor::ToolStatus::Success => ToolStatus::Success,
+            executor::ToolStatus::Error => ToolStatus::Error,
+            executor::ToolStatus::NoData => ToolStatus::NoData,
+            executor::ToolStatus::Unspecified => return Err(Malformed("a tool result has no status")),
+        };
+        Ok(Self {
+            status,
+            data: finished.data,
+            error: error_of(status, finished.error),
+            return_code: finished.exit_code,
+            invocation: non_empty(finished.invocation),
+            elapsed: finished.elapsed.and_then(|elapsed| elapsed.try_into().ok()),
+            omitted_bytes: finished.omitted_bytes,
+        })
+    }
+}
+
+fn error_of(status: ToolStatus, error: String) -> Option<String> {
+    (status == ToolStatus::Error).then_some(error)
+}

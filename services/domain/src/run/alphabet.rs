@@ -1,0 +1,136 @@
+//! What goes into the machine and what comes out.
+
+use crate::{
+    CallId, EventKind, FailureCode, Message, MessageId, OutputStream, ToolCall, ToolPlan, ToolResult, Usage,
+};
+
+/// What a driver tells the machine. What no longer fits is ignored: a late input is not an error.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// The run's first event is published: begin.
+    Begin,
+    /// The model said more.
+    TextDelta {
+        /// The message in progress.
+        message: MessageId,
+        /// The text, to be appended.
+        text: String,
+    },
+    /// The model thought more.
+    ThinkingDelta {
+        /// The message in progress.
+        message: MessageId,
+        /// The text, to be appended.
+        text: String,
+    },
+    /// The model's reply is complete.
+    ModelReplied {
+        /// The message in progress.
+        message: MessageId,
+        /// The reply.
+        reply: ModelReply,
+    },
+    /// The model did not answer.
+    ModelFailed {
+        /// The message in progress.
+        message: MessageId,
+        /// Why.
+        code: FailureCode,
+        /// What went wrong, for a person.
+        text: String,
+    },
+    /// The model call was lost with the process that made it; nobody knows how it ended.
+    ModelLost {
+        /// The message in progress.
+        message: MessageId,
+    },
+    /// The owners of the tools have judged the calls of the last message.
+    Planned(Vec<ToolPlan>),
+    /// A tool printed something.
+    ToolOutput {
+        /// The call.
+        call: CallId,
+        /// Where it came from.
+        stream: OutputStream,
+        /// The text.
+        text: String,
+    },
+    /// A tool call ended.
+    ToolFinished {
+        /// The call.
+        call: CallId,
+        /// What it returned.
+        result: ToolResult,
+    },
+    /// The timer armed by [`Effect::ArmTimer`] rang.
+    TimeUp,
+    /// Somebody wants the run to stop.
+    Cancelled {
+        /// Why.
+        reason: String,
+    },
+    /// The driver cannot go on, for a reason of its own.
+    Broken {
+        /// What went wrong.
+        text: String,
+    },
+}
+
+/// A model's reply, as far as a run cares.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelReply {
+    /// The message, with its tool calls.
+    pub message: Message,
+    /// Tokens and cost of the call.
+    pub usage: Usage,
+    /// The provider's reason to stop.
+    pub finish_reason: String,
+}
+
+/// What the driver must do, in order, after it has published the events of the same [`Step`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Ask the model.
+    CallModel {
+        /// Id of the message that the reply becomes.
+        message: MessageId,
+        /// Whether to offer tools.
+        offer_tools: bool,
+        /// An instruction for this call alone, after the conversation.
+        note: Option<String>,
+    },
+    /// Stop asking the model.
+    StopModel,
+    /// Have these calls judged; the answer is [`Input::Planned`].
+    Plan(Vec<ToolCall>),
+    /// Stop having them judged.
+    StopPlan,
+    /// Run a tool.
+    RunTool(ToolCall),
+    /// Stop a tool.
+    StopTool(CallId),
+    /// Ring once after this time; a new timer replaces the old one.
+    ArmTimer(std::time::Duration),
+    /// The run has ended.
+    Finish,
+}
+
+/// What an input led to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Step {
+    /// To be published first.
+    pub events: Vec<EventKind>,
+    /// To be done then.
+    pub effects: Vec<Effect>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// With an answer.
+    Finished,
+    /// Without one.
+    Failed,
+    /// It was stopped.
+    Cancelled,
+}

@@ -1,0 +1,295 @@
+//! What each input leads to. Every change of state goes through an event.
+
+use std::collections::HashSet;
+
+use crate::{
+    AssistantMessage, CallId, Ceiling, Effect, EventKind, FailureCode, Input, Message, MessageId,
+    ModelCalled, ModelReply, Role, Step, ToolCall, ToolPlan, ToolResult, UsageReported,
+};
+
+use super::{
+    state::{Open, Phase, Run},
+    text,
+};
+
+impl Run {
+    /// Takes an input and says what follows. What no longer fits leads to nothing.
+    pub fn step(&mut self, input: Input) -> Step {
+        let mut step = Step::default();
+        match input {
+            Input::Begin => self.begin(&mut step),
+            Input::TextDelta { message, text } => {
+                if self.is_calling(&message) {
+                    self.publish(&mut step, EventKind::TextDelta { message, text });
+                }
+            }
+            Input::ThinkingDelta { message, text } => {
+                if self.is_calling(&message) {
+                    self.publish(&mut step, EventKind::ThinkingDelta { message, text });
+                }
+            }
+            Input::ModelReplied { message, reply } => self.replied(&mut step, message, reply),
+            Input::ModelFailed { message, code, text } => {
+                if self.is_calling(&message) {
+                    self.end(&mut step, EventKind::RunFailed { code, message: text });
+                }
+            }
+            Input::ModelLost { message } => self.lost(&mut step, &message),
+            Input::Planned(plans) => self.planned(&mut step, &plans),
+            Input::ToolOutput { call, stream, text } => {
+                if self.is_running(&call) {
+                    self.publish(&mut step, EventKind::ToolOutput { call, stream, text });
+                }
+            }
+            Input::ToolFinished { call, result } => self.tool_finished(&mut step, call, result),
+            Input::TimeUp => self.time_up(&mut step),
+            Input::Cancelled { reason } => {
+                self.stop(&mut step, text::STOPPED, EventKind::RunCancelled { reason });
+            }
+            Input::Broken { text } => {
+                let failed = EventKind::RunFailed { code: FailureCode::Internal, message: text };
+                self.stop(&mut step, text::ENDED, failed);
+            }
+        }
+        step
+    }
+
+    fn publish(&mut self, step: &mut Step, event: EventKind) {
+        self.apply(&event);
+        step.events.push(event);
+    }
+
+    fn begin(&mut self, step: &mut Step) {
+        if self.phase == Phase::Fresh && !self.messages.is_empty() {
+            step.effects.push(Effect::ArmTimer(self.limits.wall_time));
+            self.next_step(step);
+        }
+    }
+
+    /// Asks the model, without tools if a ceiling is met.
+    fn next_step(&mut self, step: &mut Step) {
+        let last = self.steps.saturating_add(1) >= self.limits.steps;
+        let tools_offered = !last && self.ceiling().is_none();
+        self.call(step, self.steps.saturating_add(1), 1, tools_offered);
+    }
+
+    fn call(&mut self, step: &mut Step, number: u32, attempt: u32, tools_offered: bool) {
+        let message = MessageId::new(format!("msg_{number}_{attempt}"));
+        let called = ModelCalled { message, step: number, attempt, tools_offered };
+        self.publish(step, EventKind::ModelCalled(called.clone()));
+        step.effects.push(self.call_model(&called));
+    }
+
+    fn is_calling(&self, message: &MessageId) -> bool {
+        matches!(&self.phase, Phase::Calling { called, .. } if called.message == *message)
+    }
+
+    fn is_running(&self, call: &CallId) -> bool {
+        match &self.phase {
+            Phase::Acting { calls } => self.running(calls).any(|running| running.id == *call),
+            Phase::Fresh | Phase::Calling { .. } | Phase::Planning { .. } | Phase::Ended(_) => false,
+        }
+    }
+
+    fn replied(&mut self, step: &mut Step, id: MessageId, reply: ModelReply) {
+        let Phase::Calling { called, .. } = &self.phase else { return };
+        if called.message != id {
+            return;
+        }
+        let ModelReply { mut message, usage, mut finish_reason } = reply;
+        let last_word = !called.tools_offered;
+        if last_word {
+            // Calls that nobody offered would stay without results, and providers refuse such a history.
+            message.tool_calls.clear();
+        }
+        self.make_ids_unique(&mut message.tool_calls);
+        let totals = self.totals.plus(usage);
+        let context = self.context_with([&message]);
+        self.publish(step, EventKind::UsageReported(UsageReported { usage, totals, context }));
+
+        let calls = message.tool_calls.clone();
+        let mut answer = message.joined_text();
+        if last_word {
+            finish_reason = self.ceiling().unwrap_or(Ceiling::WallTime).name().to_owned();
+            if answer.trim().is_empty() {
+                answer = text::found_nothing_to_say(&finish_reason, self.tool_calls);
+            }
+        }
+        let assistant = AssistantMessage { id, message, finish_reason: finish_reason.clone() };
+        self.publish(step, EventKind::AssistantMessage(assistant));
+        if calls.is_empty() {
+            self.end(step, EventKind::RunFinished { answer, reason: finish_reason });
+        } else {
+            step.effects.push(Effect::Plan(calls));
+        }
+    }
+
+    /// Some models count their calls from zero in each message.
+    fn make_ids_unique(&self, calls: &mut [ToolCall]) {
+        let mut taken: HashSet<_> = self
+            .messages
+            .iter()
+            .flat_map(|message| &message.tool_calls)
+            .map(|call| call.id.clone())
+            .collect();
+        for call in calls {
+            let given = call.id.clone();
+            for number in 2_u32.. {
+                if taken.insert(call.id.clone()) {
+                    break;
+                }
+                call.id = CallId::new(format!("{given}_{number}"));
+            }
+        }
+    }
+
+    /// Asks again: what was said so far does not count.
+    fn lost(&mut self, step: &mut Step, message: &MessageId) {
+        let Phase::Calling { called, .. } = &self.phase else { return };
+        if called.message != *message {
+            return;
+        }
+        let ModelCalled { step: number, attempt, tools_offered, .. } = *called;
+        let reason = "the process that made the call was lost".to_owned();
+        self.publish(step, EventKind::AttemptAbandoned { message: message.clone(), reason });
+        self.call(step, number, attempt.saturating_add(1), tools_offered);
+    }
+
+    fn planned(&mut self, step: &mut Step, plans: &[ToolPlan]) {
+        let Phase::Planning { calls } = &self.phase else { return };
+        let calls = calls.clone();
+        let plan = |call: &CallId| plans.iter().find(|plan| plan.call == *call);
+        let refusals: Vec<_> = calls
+            .iter()
+            .zip(0..)
+            .filter_map(|(call, before)| Some((call.id.clone(), self.refusal(call, plan(&call.id), before)?)))
+            .collect();
+        for call in calls {
+            let found = plan(&call.id);
+            let description = found.map_or_else(String::new, |plan| plan.description.clone());
+            let toolset = found.and_then(|plan| plan.toolset.clone());
+            self.publish(step, EventKind::ToolStarted { call, description, toolset });
+        }
+        for (call, reason) in refusals {
+            self.publish(step, EventKind::ToolFinished { call, result: ToolResult::error(reason) });
+        }
+        self.run_next(step, &[]);
+    }
+
+    fn tool_finished(&mut self, step: &mut Step, call: CallId, result: ToolResult) {
+        if !self.is_running(&call) {
+            return;
+        }
+        let before = self.running_ids();
+        self.publish(step, EventKind::ToolFinished { call, result });
+        self.run_next(step, &before);
+    }
+
+    fn running_ids(&self) -> Vec<CallId> {
+        match &self.phase {
+            Phase::Acting { calls } => self.running(calls).map(|call| call.id.clone()).collect(),
+            Phase::Fresh | Phase::Calling { .. } | Phase::Planning { .. } | Phase::Ended(_) => Vec::new(),
+        }
+    }
+
+    /// Starts the calls that have room now, or asks the model if all have ended.
+    fn run_next(&mut self, step: &mut Step, already: &[CallId]) {
+        let Phase::Acting { calls } = &self.phase else { return };
+        let starting: Vec<_> =
+            self.running(calls).filter(|call| !already.contains(&call.id)).cloned().collect();
+        step.effects.extend(starting.into_iter().map(Effect::RunTool));
+        if calls.iter().all(|open| open.result.is_some()) {
+            self.count_tools(step);
+            self.next_step(step);
+        }
+    }
+
+    fn count_tools(&mut self, step: &mut Step) {
+        self.context = self.context_with(self.uncounted());
+        let report = self.report();
+        self.publish(step, report);
+    }
+
+    /// First the work ends and the answer is asked for; the second time the run ends.
+    fn time_up(&mut self, step: &mut Step) {
+        let answering = matches!(&self.phase, Phase::Calling { called, .. } if !called.tools_offered);
+        if answering {
+            return self.give_up(step);
+        }
+        match &self.phase {
+            Phase::Calling { called, .. } => {
+                let ModelCalled { message, step: number, attempt, .. } = called.clone();
+                let reason = text::OUT_OF_TIME.to_owned();
+                step.effects.push(Effect::StopModel);
+                self.publish(step, EventKind::AttemptAbandoned { message, reason });
+                self.call(step, number, attempt.saturating_add(1), false);
+            }
+            Phase::Planning { calls } => {
+                step.effects.push(Effect::StopPlan);
+                for call in calls.clone() {
+                    let description = String::new();
+                    self.publish(step, EventKind::ToolStarted { call, description, toolset: None });
+                }
+                self.answer_instead(step);
+            }
+            Phase::Acting { .. } => self.answer_instead(step),
+            Phase::Fresh | Phase::Ended(_) => return,
+        }
+        step.effects.push(Effect::ArmTimer(self.limits.answer_time));
+    }
+
+    fn answer_instead(&mut self, step: &mut Step) {
+        self.stop_tools(step, text::OUT_OF_TIME);
+        self.count_tools(step);
+        self.call(step, self.steps.saturating_add(1), 1, false);
+    }
+
+    /// The answer took too long: what was said so far is better than nothing.
+    fn give_up(&mut self, step: &mut Step) {
+        let Phase::Calling { called, partial } = &self.phase else { return };
+        if partial.trim().is_empty() {
+            let message = text::NO_ANSWER_IN_TIME.to_owned();
+            let failed = EventKind::RunFailed { code: FailureCode::Deadline, message };
+            return self.stop(step, text::OUT_OF_TIME, failed);
+        }
+        let (id, answer) = (called.message.clone(), partial.clone());
+        let reason = Ceiling::WallTime.name().to_owned();
+        let message = Message::text(Role::Assistant, &answer);
+        step.effects.push(Effect::StopModel);
+        let assistant = AssistantMessage { id, message, finish_reason: reason.clone() };
+        self.publish(step, EventKind::AssistantMessage(assistant));
+        self.end(step, EventKind::RunFinished { answer, reason });
+    }
+
+    /// Ends everything that goes on, and then the run.
+    fn stop(&mut self, step: &mut Step, why: &str, end: EventKind) {
+        match &self.phase {
+            Phase::Calling { called, .. } => {
+                let message = called.message.clone();
+                step.effects.push(Effect::StopModel);
+                self.publish(step, EventKind::AttemptAbandoned { message, reason: why.to_owned() });
+            }
+            Phase::Acting { .. } => self.stop_tools(step, why),
+            Phase::Planning { .. } => step.effects.push(Effect::StopPlan),
+            Phase::Ended(_) => return,
+            Phase::Fresh => {}
+        }
+        self.end(step, end);
+    }
+
+    fn stop_tools(&mut self, step: &mut Step, why: &str) {
+        let Phase::Acting { calls } = &self.phase else { return };
+        let running = self.running_ids();
+        let open = |open: &&Open| open.result.is_none();
+        let open: Vec<_> = calls.iter().filter(open).map(|open| open.call.id.clone()).collect();
+        step.effects.extend(running.into_iter().map(Effect::StopTool));
+        for call in open {
+            self.publish(step, EventKind::ToolFinished { call, result: ToolResult::error(why) });
+        }
+    }
+
+    fn end(&mut self, step: &mut Step, end: EventKind) {
+        self.publish(step, end);
+        step.effects.push(Effect::Finish);
+    }
+}

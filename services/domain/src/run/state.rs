@@ -1,0 +1,241 @@
+//! What is known of a run, and how each event changes it.
+
+use std::collections::HashSet;
+
+use crate::{
+    CallId, Ceiling, ContextSize, Effect, EventKind, Limits, Message, MessageId, ModelCalled, Outcome, Role,
+    RunStarted, ToolCall, ToolResult, Totals, Usage, UsageReported,
+};
+
+use super::text;
+
+/// A run: everything that its log says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    pub(super) limits: Limits,
+    pub(super) phase: Phase,
+    pub(super) messages: Vec<Message>,
+    pub(super) context: ContextSize,
+    pub(super) usage: Usage,
+    pub(super) totals: Totals,
+    pub(super) steps: u32,
+    pub(super) tool_calls: u32,
+    /// Calls that ran and whose results the model has: the same call again would tell it nothing new.
+    pub(super) made: HashSet<(String, String)>,
+}
+
+/// Where the run stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Phase {
+    /// Nothing happened yet.
+    Fresh,
+    /// The model is asked.
+    Calling { called: ModelCalled, partial: String },
+    /// Its calls are judged.
+    Planning { calls: Vec<ToolCall> },
+    /// Its calls run.
+    Acting { calls: Vec<Open> },
+    /// Over.
+    Ended(Outcome),
+}
+
+/// A started tool call and its result, once there is one.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Open {
+    pub(super) call: ToolCall,
+    pub(super) result: Option<ToolResult>,
+}
+
+impl Run {
+    /// A run of which nothing is known yet but its ceilings.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            phase: Phase::Fresh,
+            messages: Vec::new(),
+            context: ContextSize::default(),
+            usage: Usage::default(),
+            totals: Totals::default(),
+            steps: 0,
+            tool_calls: 0,
+            made: HashSet::new(),
+        }
+    }
+
+    /// The run that a log tells of.
+    pub fn fold<'a>(limits: Limits, events: impl IntoIterator<Item = &'a EventKind>) -> Self {
+        let mut run = Self::new(limits);
+        for event in events {
+            run.apply(event);
+        }
+        run
+    }
+
+    /// The conversation so far: the one that came with the question, and what was said since.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Tokens and cost so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Model calls so far, the one in progress included.
+    pub fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    /// Tool calls so far.
+    pub fn tool_calls(&self) -> u32 {
+        self.tool_calls
+    }
+
+    /// How the run ended, if it has.
+    pub fn outcome(&self) -> Option<Outcome> {
+        match self.phase {
+            Phase::Ended(outcome) => Some(outcome),
+            Phase::Fresh | Phase::Calling { .. } | Phase::Planning { .. } | Phase::Acting { .. } => None,
+        }
+    }
+
+    /// What a driver that takes over must do: the effects that the log shows as begun and not ended.
+    pub fn in_flight(&self) -> Vec<Effect> {
+        match &self.phase {
+            Phase::Fresh => Vec::new(),
+            Phase::Calling { called, .. } => vec![self.call_model(called)],
+            Phase::Planning { calls } => vec![Effect::Plan(calls.clone())],
+            Phase::Acting { calls } => self.running(calls).cloned().map(Effect::RunTool).collect(),
+            Phase::Ended(_) => vec![Effect::Finish],
+        }
+    }
+
+    pub(super) fn call_model(&self, called: &ModelCalled) -> Effect {
+        let ceiling = if called.tools_offered { None } else { self.ceiling() };
+        Effect::CallModel {
+            message: called.message.clone(),
+            offer_tools: called.tools_offered,
+            note: (!called.tools_offered).then(|| text::answer_now(ceiling)),
+        }
+    }
+
+    /// Calls that may run now: calls start in the model's order, and each end makes room for one.
+    pub(super) fn running<'a>(&self, calls: &'a [Open]) -> impl Iterator<Item = &'a ToolCall> + use<'a> {
+        let room = self.limits.parallel_tools.max(1) as usize;
+        calls.iter().filter(|open| open.result.is_none()).take(room).map(|open| &open.call)
+    }
+
+    /// The ceiling that forbids another round of tools, if one does.
+    pub(super) fn ceiling(&self) -> Option<Ceiling> {
+        let limits = &self.limits;
+        if limits.tokens.is_some_and(|most| self.totals.tokens() >= most) {
+            Some(Ceiling::Tokens)
+        } else if limits.cost_usd.is_some_and(|most| self.totals.cost_usd >= most) {
+            Some(Ceiling::Cost)
+        } else if self.tool_calls >= limits.tool_calls {
+            Some(Ceiling::ToolCalls)
+        } else if self.steps >= limits.steps {
+            Some(Ceiling::Steps)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn report(&self) -> EventKind {
+        EventKind::UsageReported(UsageReported {
+            usage: self.usage,
+            totals: self.totals,
+            context: self.context,
+        })
+    }
+
+    /// Takes an event of the log into account.
+    pub fn apply(&mut self, event: &EventKind) {
+        match event {
+            EventKind::RunStarted(started) => self.start(started),
+            EventKind::ModelCalled(called) => {
+                self.steps = called.step;
+                self.phase = Phase::Calling { called: called.clone(), partial: String::new() };
+            }
+            EventKind::TextDelta { message, text } => self.append(message, text),
+            EventKind::UsageReported(report) => {
+                self.usage = report.usage;
+                self.totals = report.totals;
+                self.context = report.context;
+            }
+            EventKind::AssistantMessage(assistant) => {
+                let calls = assistant.message.tool_calls.clone();
+                self.messages.push(assistant.message.clone());
+                self.phase = Phase::Planning { calls };
+            }
+            EventKind::ToolStarted { call, .. } => self.open(call),
+            EventKind::ToolFinished { call, result } => self.close(call, result),
+            EventKind::RunFinished { .. } => self.phase = Phase::Ended(Outcome::Finished),
+            EventKind::RunFailed { .. } => self.phase = Phase::Ended(Outcome::Failed),
+            EventKind::RunCancelled { .. } => self.phase = Phase::Ended(Outcome::Cancelled),
+            EventKind::AttemptAbandoned { .. }
+            | EventKind::ThinkingDelta { .. }
+            | EventKind::ToolOutput { .. } => {}
+        }
+    }
+
+    fn start(&mut self, started: &RunStarted) {
+        self.messages.clone_from(&started.messages);
+        self.context = started.overhead;
+        for message in &started.messages {
+            self.context.add(message);
+        }
+    }
+
+    fn append(&mut self, message: &MessageId, text: &str) {
+        if let Phase::Calling { called, partial } = &mut self.phase
+            && called.message == *message
+        {
+            partial.push_str(text);
+        }
+    }
+
+    fn open(&mut self, call: &ToolCall) {
+        self.tool_calls = self.tool_calls.saturating_add(1);
+        let open = Open { call: call.clone(), result: None };
+        match &mut self.phase {
+            Phase::Acting { calls } => calls.push(open),
+            Phase::Planning { .. } | Phase::Fresh | Phase::Calling { .. } | Phase::Ended(_) => {
+                self.phase = Phase::Acting { calls: vec![open] };
+            }
+        }
+    }
+
+    fn close(&mut self, id: &CallId, result: &ToolResult) {
+        let Phase::Acting { calls } = &mut self.phase else { return };
+        let Some(open) = calls.iter_mut().find(|open| open.call.id == *id && open.result.is_none()) else {
+            return;
+        };
+        open.result = Some(result.clone());
+        if result.elapsed.is_some() {
+            self.made.insert((open.call.name.clone(), open.call.arguments.clone()));
+        }
+        self.messages.push(Self::tool_message(&open.call, result));
+    }
+
+    /// A tool's result as the model reads it: the arguments, what the call was, and then its output.
+    pub fn tool_message(call: &ToolCall, result: &ToolResult) -> Message {
+        Message::tool(call.id.clone(), &call.name, text::tool_message(call, result))
+    }
+
+    /// The size of the conversation with `more` added.
+    pub(super) fn context_with<'a>(&self, more: impl IntoIterator<Item = &'a Message>) -> ContextSize {
+        let mut context = self.context;
+        for message in more {
+            context.add(message);
+        }
+        context
+    }
+
+    /// Tool messages of the calls in progress, which no usage report has counted yet.
+    pub(super) fn uncounted(&self) -> &[Message] {
+        let start =
+            self.messages.iter().rposition(|message| message.role != Role::Tool).map_or(0, |at| at + 1);
+        &self.messages[start..]
+    }
+}

@@ -1,0 +1,263 @@
+//! The machine against random inputs, and the flows that have a name.
+
+use std::{collections::HashMap, time::Duration};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::*;
+
+/// A driver that performs nothing: it remembers what is to be done and answers as it is told.
+struct Bench {
+    run: Run,
+    limits: Limits,
+    log: Vec<EventKind>,
+    todo: Vec<Effect>,
+}
+
+impl Bench {
+    fn new(limits: Limits) -> Self {
+        let started = EventKind::RunStarted(RunStarted {
+            model: "m".into(),
+            messages: vec![Message::text(Role::User, "why?")],
+            overhead: ContextSize::default(),
+            context_window: 1000,
+            max_output_tokens: 100,
+            account: String::new(),
+            principal: String::new(),
+        });
+        let mut run = Run::new(limits);
+        run.apply(&started);
+        let mut bench = Self { run, limits, log: vec![started], todo: Vec::new() };
+        bench.give(Input::Begin);
+        bench
+    }
+
+    fn give(&mut self, input: Input) -> Step {
+        let step = self.run.step(input);
+        self.log.extend(step.events.clone());
+        for effect in step.effects.clone() {
+            match effect {
+                Effect::StopModel => self.todo.retain(|todo| !matches!(todo, Effect::CallModel { .. })),
+                Effect::StopPlan => self.todo.retain(|todo| !matches!(todo, Effect::Plan(_))),
+                Effect::StopTool(id) => {
+                    self.todo.retain(|todo| !matches!(todo, Effect::RunTool(c) if c.id == id));
+                }
+                Effect::ArmTimer(_) => {}
+                other => self.todo.push(other),
+            }
+        }
+        step
+    }
+
+    /// Takes the `nth` thing to do and says how it ends, as `dice` will have it.
+    fn advance(&mut self, nth: usize, dice: u8) {
+        if self.todo.is_empty() {
+            return;
+        }
+        let effect = self.todo.remove(nth % self.todo.len());
+        match effect {
+            Effect::CallModel { message, .. } if dice.is_multiple_of(17) => {
+                self.give(Input::ModelFailed {
+                    message,
+                    code: FailureCode::ModelUnavailable,
+                    text: "down".into(),
+                });
+            }
+            Effect::CallModel { message, .. } if dice.is_multiple_of(13) => {
+                self.give(Input::ModelLost { message });
+            }
+            Effect::CallModel { message, .. } => {
+                self.give(Input::TextDelta { message: message.clone(), text: "hm".into() });
+                self.give(Input::ModelReplied { message, reply: reply(usize::from(dice % 5), dice) });
+            }
+            Effect::Plan(calls) => {
+                let plans = calls.iter().map(|call| plan(call, dice)).collect();
+                self.give(Input::Planned(plans));
+            }
+            Effect::RunTool(call) => {
+                let chunk = Input::ToolOutput {
+                    call: call.id.clone(),
+                    stream: OutputStream::Stdout,
+                    text: "x".into(),
+                };
+                self.give(chunk);
+                self.give(Input::ToolFinished { call: call.id, result: ran("ok") });
+            }
+            Effect::Finish => self.todo.push(Effect::Finish),
+            Effect::StopModel | Effect::StopPlan | Effect::StopTool(_) | Effect::ArmTimer(_) => {
+                unreachable!("never kept")
+            }
+        }
+    }
+
+    fn check(&self) {
+        let folded = Run::fold(self.limits, &self.log);
+        assert_eq!(folded, self.run, "folding the log gives the state");
+        assert_eq!(sorted(&folded.in_flight()), sorted(&self.todo), "the log says what is to be done");
+
+        let end = self.log.iter().position(EventKind::is_terminal);
+        assert!(end.is_none_or(|at| at + 1 == self.log.len()), "nothing follows the end");
+        let mut open: HashMap<&CallId, u32> = HashMap::new();
+        for event in &self.log {
+            match event {
+                EventKind::ToolStarted { call, .. } => {
+                    assert_eq!(open.insert(&call.id, 0), None, "an id names one call");
+                }
+                EventKind::ToolFinished { call, .. } => *open.get_mut(call).expect("started before") += 1,
+                _ => {}
+            }
+        }
+        assert!(open.values().all(|ends| *ends <= 1), "a call ends once");
+        if end.is_some() {
+            assert!(open.values().all(|ends| *ends == 1), "no call is left open");
+        }
+        let running = self.todo.iter().filter(|todo| matches!(todo, Effect::RunTool(_))).count();
+        assert!(running <= self.limits.parallel_tools as usize);
+        assert!(self.run.steps() <= self.limits.steps + 1, "one step more than allowed is the late answer");
+    }
+}
+
+fn sorted(effects: &[Effect]) -> Vec<String> {
+    let mut effects: Vec<_> = effects.iter().map(|effect| format!("{effect:?}")).collect();
+    effects.sort();
+    effects
+}
+
+fn call(id: &str, arguments: &str) -> ToolCall {
+    ToolCall { id: CallId::new(id), name: "bash".into(), arguments: arguments.into() }
+}
+
+fn reply(calls: usize, dice: u8) -> ModelReply {
+    let mut message = Message::text(Role::Assistant, "said");
+    // Ids repeat between messages, and arguments now and then.
+    message.tool_calls =
+        (0..calls).map(|n| call(&n.to_string(), &format!("{}", (dice as usize + n) % 7))).collect();
+    let usage = Usage { prompt: 10, completion: 2, ..Usage::default() };
+    ModelReply { message, usage, finish_reason: "stop".into() }
+}
+
+fn plan(call: &ToolCall, dice: u8) -> ToolPlan {
+    let verdict = if dice.is_multiple_of(3) { ToolVerdict::Refuse("no".into()) } else { ToolVerdict::Allow };
+    ToolPlan { call: call.id.clone(), description: "d".into(), toolset: None, verdict }
+}
+
+fn ran(data: &str) -> ToolResult {
+    let elapsed = Some(Duration::from_millis(1));
+    ToolResult {
+        status: ToolStatus::Success,
+        data: data.into(),
+        error: None,
+        elapsed,
+        ..ToolResult::error("")
+    }
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    (1..6_u32, 0..9_u32, 1..4_u32, prop::option::of(0..60_u64)).prop_map(
+        |(steps, tool_calls, parallel_tools, tokens)| Limits {
+            steps,
+            tool_calls,
+            parallel_tools,
+            tokens,
+            ..Limits::default()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn any_inputs_keep_the_promises(limits in limits(), moves in prop::collection::vec((0..12_u8, any::<usize>(), any::<u8>()), 0..60)) {
+        let mut bench = Bench::new(limits);
+        for (kind, nth, dice) in moves {
+            match kind {
+                0 if dice < 40 => { bench.give(Input::Cancelled { reason: "enough".into() }); prop_assert!(bench.run.outcome().is_some()); }
+                1 if dice < 40 => { bench.give(Input::Broken { text: "disk".into() }); prop_assert!(bench.run.outcome().is_some()); }
+                2 if dice < 90 => { bench.give(Input::TimeUp); }
+                3 => { bench.give(Input::ToolFinished { call: CallId::new(dice.to_string()), result: ran("late") }); bench.resync(); }
+                4 => { bench.give(Input::TextDelta { message: MessageId::new("msg_0_0"), text: "stale".into() }); }
+                5 => { bench.give(Input::Begin); }
+                _ => bench.advance(nth, dice),
+            }
+            if bench.run.outcome().is_some() { bench.todo = vec![Effect::Finish]; }
+            bench.check();
+        }
+    }
+
+    #[test]
+    fn a_cancelled_run_ends_at_once(limits in limits(), moves in prop::collection::vec((any::<usize>(), any::<u8>()), 0..30)) {
+        let mut bench = Bench::new(limits);
+        for (nth, dice) in moves { bench.advance(nth, dice); }
+        bench.give(Input::Cancelled { reason: "enough".into() });
+        prop_assert!(bench.run.outcome().is_some());
+        let length = bench.log.len();
+        for input in [Input::TimeUp, Input::Begin, Input::Planned(vec![]), Input::Cancelled { reason: "again".into() }] {
+            bench.give(input);
+        }
+        prop_assert_eq!(bench.log.len(), length);
+    }
+}
+
+impl Bench {
+    /// A tool finished behind the back of `todo`.
+    fn resync(&mut self) {
+        let in_flight = self.run.in_flight();
+        self.todo.retain(|todo| !matches!(todo, Effect::RunTool(_)) || in_flight.contains(todo));
+    }
+}
+
+#[test]
+fn the_last_step_offers_no_tools_and_its_answer_counts() {
+    let mut bench = Bench::new(Limits { steps: 2, ..Limits::default() });
+    bench.advance(0, 1);
+    bench.advance(0, 1);
+    bench.advance(0, 1);
+    let [Effect::CallModel { offer_tools: false, note: Some(note), message }] = bench.todo.as_slice() else {
+        panic!("{:?}", bench.todo)
+    };
+    assert!(note.contains("limit of steps"), "{note}");
+    let message = message.clone();
+    let mut last = reply(2, 1);
+    last.message.parts = vec![Part::Text("half an answer".into())];
+    bench.give(Input::ModelReplied { message, reply: last });
+    let end = EventKind::RunFinished { answer: "half an answer".into(), reason: "step_limit".into() };
+    assert_eq!(bench.log.last(), Some(&end));
+}
+
+#[test]
+fn a_repeated_call_is_not_run_again() {
+    let mut bench = Bench::new(Limits::default());
+    for _ in 0..2 {
+        bench.advance(0, 1);
+        bench.advance(0, 1);
+        if bench.todo.len() == 1 && matches!(bench.todo[0], Effect::RunTool(_)) {
+            bench.advance(0, 1);
+        }
+    }
+    let errors: Vec<_> = bench
+        .log
+        .iter()
+        .filter_map(|event| match event {
+            EventKind::ToolFinished { result, .. } => Some(result.error.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(errors, [None, Some(text::REPEATED.to_owned())]);
+}
+
+#[test]
+fn time_up_ends_the_tools_asks_for_the_answer_and_then_takes_what_there_is() {
+    let mut bench = Bench::new(Limits::default());
+    bench.advance(0, 2);
+    bench.advance(0, 2);
+    assert_eq!(bench.todo.len(), 2);
+    let step = bench.give(Input::TimeUp);
+    assert_eq!(step.effects.iter().filter(|e| matches!(e, Effect::StopTool(_))).count(), 2);
+    let Some(Effect::CallModel { message, offer_tools: false, .. }) = bench.todo.first().cloned() else {
+        panic!("{:?}", bench.todo)
+    };
+    bench.give(Input::TextDelta { message, text: "so far".into() });
+    bench.give(Input::TimeUp);
+    let end = EventKind::RunFinished { answer: "so far".into(), reason: "time_limit".into() };
+    assert_eq!(bench.log.last(), Some(&end));
+}
