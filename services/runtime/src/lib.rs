@@ -1,1 +1,18 @@
-//! Placeholder while the workspace takes shape.
+//! What every service needs around it, and nothing of what a service does.
+//!
+//! # Layout
+//! * [`address`]: where to listen and whom to call, TCP or Unix socket
+//! * [`auth`]: API keys
+//! * [`clock`]: the time
+//! * [`grpc`]: serving on either kind of address
+//! * [`propagation`]: W3C trace context in and out
+//! * [`signals`]: the wish of the operating system that the process ends
+//! * [`telemetry`]: logs, traces and metrics
+
+pub mod address;
+pub mod auth;
+pub mod clock;
+pub mod grpc;
+pub mod propagation;
+pub mod signals;
+pub mod telemetry;

@@ -1,0 +1,49 @@
+//! Serving gRPC on whatever an address names.
+
+use tokio_stream::{StreamExt as _, wrappers::{TcpListenerStream, UnixListenerStream}};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Status, transport::server::Router};
+
+use crate::{
+    address::{Listener, check_peer},
+    auth::{ApiKey, is_authorized},
+};
+
+/// Serves until `shutdown`, and then until the calls in progress have ended. On a Unix socket only processes of
+/// the same user are served.
+///
+/// # Errors
+/// If the transport fails.
+pub async fn serve(
+    router: Router,
+    listener: Listener,
+    shutdown: CancellationToken,
+) -> Result<(), tonic::transport::Error> {
+    let end = shutdown.cancelled_owned();
+    match listener {
+        Listener::Tcp(listener) => {
+            let incoming = TcpListenerStream::new(listener).map(|accepted| {
+                accepted.inspect(|stream| {
+                    // Slower, but it works without.
+                    let _ = stream.set_nodelay(true);
+                })
+            });
+            router.serve_with_incoming_shutdown(incoming, end).await
+        }
+        Listener::Unix(listener) => {
+            let incoming = UnixListenerStream::new(listener)
+                .filter(|accepted| accepted.as_ref().is_ok_and(|stream| check_peer(stream).is_ok()));
+            router.serve_with_incoming_shutdown(incoming, end).await
+        }
+    }
+}
+
+/// An interceptor that lets only callers with the key in; everybody if there is none.
+pub fn require(key: Option<ApiKey>) -> impl FnMut(Request<()>) -> Result<Request<()>, Status> + Clone {
+    move |request: Request<()>| match &key {
+        Some(key) if !is_authorized(request.metadata().as_ref(), key) => {
+            Err(Status::unauthenticated("invalid or missing API key"))
+        }
+        Some(_) | None => Ok(request),
+    }
+}
