@@ -134,15 +134,16 @@ class Scenario:
         wanted = item.get("replicas", len(item.get("pods", [])))
         selector = {"matchLabels": labels}
         strategy = item.get("strategy", {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}})
-        sets = ([dict(item["previous"], replicas=len(item["previous"]["pods"]))] if "previous" in item else []) + [item]
+        sets = [item["previous"], item] if "previous" in item else [item]
         obj = self.add("Deployment", name, age, {"spec": {
             "replicas": wanted, "selector": selector, "strategy": strategy,
             "template": {"metadata": {"labels": labels}, "spec": self.template(item)}}},
-            labels=labels, annotations={"deployment.kubernetes.io/revision": str(len(sets))})
+            labels=labels, annotations={**item.get("annotations", {}), "deployment.kubernetes.io/revision": str(len(sets))})
         pods, newest = [], None
         for revision, part in enumerate(sets, 1):
             rolled = min(age, seconds(part.get("rolled", age)))
-            spec, replicas = self.template(part), part.get("replicas", len(part.get("pods", [])))
+            spec, seen = self.template(part), part.get("pods", [])
+            replicas = wanted if "forbidden" in part else sum("deleted" not in p for p in seen)
             pod_hash = suffix(9, self.namespace, name, json.dumps(spec))
             newest = f"{name}-{pod_hash}"
             hashed = dict(labels, **{"pod-template-hash": pod_hash})
@@ -151,8 +152,7 @@ class Scenario:
                 labels=hashed, owner=f"Deployment/{name}", annotations={
                     "deployment.kubernetes.io/revision": str(revision), "deployment.kubernetes.io/desired-replicas": str(wanted),
                     "deployment.kubernetes.io/max-replicas": str(-(-wanted * 5 // 4))})
-            own = [self.pod(f"{newest}-{suffix(5, newest, i)}", spec, seen, rolled, f"ReplicaSet/{newest}", hashed)
-                   for i, seen in enumerate(part.get("pods", []))]
+            own = [self.pod(f"{newest}-{suffix(5, newest, i)}", spec, p, rolled, f"ReplicaSet/{newest}", hashed) for i, p in enumerate(seen)]
             live = [p for p in own if "deletionTimestamp" not in p["metadata"]]
             ready = sum(map(is_ready, live))
             replica_set["status"] = {"replicas": len(live), "fullyLabeledReplicas": len(live), "readyReplicas": ready,
@@ -370,9 +370,10 @@ class Scenario:
             field, count = f"{kind}{{{status['name']}}}", status["restartCount"] + 1
             last = min(map(self.ago, started))
             if last <= EVENTS_LAST:
-                for reason, message in (("Pulled", f'Container image "{status["image"]}" already present on machine'),
-                                        ("Created", f"Created container {status['name']}"), ("Started", f"Started container {status['name']}")):
-                    self.event(obj, {"Normal": reason, "message": message, "first": max(age - 2, 0), "last": last, "count": count}, field)
+                for before, reason, message in ((2, "Pulled", f'Container image "{status["image"]}" already present on machine'),
+                                                (1, "Created", f"Created container {status['name']}"),
+                                                (0, "Started", f"Started container {status['name']}")):
+                    self.event(obj, {"Normal": reason, "message": message, "first": age, "last": min(last + before, age), "count": count}, field)
             if state.get("waiting", {}).get("reason") == "CrashLoopBackOff":
                 self.event(obj, {"Warning": "BackOff", "message": "Back-off restarting failed container", "first": age - 8, "last": 11,
                                  "count": count * 5 + int(digest(name), 16) % 7}, field)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Stands in for the kubelets and for metrics-server: container logs and metrics.k8s.io, over HTTPS on loopback.
+"""Stands in for the kubelets and for aggregated APIs: container logs, metrics.k8s.io, discovery.k8s.io/v1; HTTPS on loopback.
 
 usage: kubelet.py DIR   (reads DIR/kubelet.json and DIR/logs, which the seeder writes; writes its port to DIR/kubelet.port)
 SPDX-License-Identifier: Apache-2.0
@@ -29,7 +29,7 @@ def seeded():
     try:
         return parse((STATE / "kubelet.json").stat().st_mtime_ns)
     except FileNotFoundError:  # asked before the seeder was done
-        return {"pods": {}, "nodes": {}}
+        return {"pods": {}, "nodes": {}, "slices": []}
 
 
 class Refused(Exception):
@@ -78,37 +78,48 @@ def selected(labels, selector):
     return True
 
 
-def metrics(path, selector):
+def served(group):
+    """The collections of an aggregated API: {resource: (kind, items)}."""
     data = seeded()
-    stamp = {"timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "window": "30s"}
+    if group == "metrics.k8s.io/v1beta1":
+        stamp = {"timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "window": "30s"}
 
-    def usage(pair):
-        return {"cpu": pair[0], "memory": pair[1]}
+        def usage(pair):
+            return {"cpu": pair[0], "memory": pair[1]}
 
-    def pod(key):
-        namespace, name = key.split("/")
-        containers = [{"name": c, "usage": usage(u)} for c, u in data["pods"][key]["usage"].items()]
-        return {"kind": "PodMetrics", "apiVersion": "metrics.k8s.io/v1beta1", **stamp, "containers": containers,
-                "metadata": {"name": name, "namespace": namespace, "labels": data["pods"][key]["labels"]}}
+        def pod(key, known):
+            namespace, name = key.split("/")
+            containers = [{"name": c, "usage": usage(u)} for c, u in known["usage"].items()]
+            return {"metadata": {"name": name, "namespace": namespace, "labels": known["labels"]}, **stamp, "containers": containers}
 
-    def node(name):
-        return {"kind": "NodeMetrics", "apiVersion": "metrics.k8s.io/v1beta1", **stamp, "usage": usage(data["nodes"][name]),
-                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}
+        nodes = [{"metadata": {"name": n, "labels": {"kubernetes.io/hostname": n}}, **stamp, "usage": usage(u)} for n, u in data["nodes"].items()]
+        return {"nodes": ("NodeMetrics", nodes), "pods": ("PodMetrics", [pod(k, v) for k, v in data["pods"].items() if v["usage"]])}
+    if group == "discovery.k8s.io/v1":  # kubectl describes services by it; the server has v1beta1
+        def newer(old):
+            endpoints = [{**e, "nodeName": e["topology"]["kubernetes.io/hostname"]} for e in old["endpoints"]]
+            return {**old, "endpoints": [{k: v for k, v in e.items() if k != "topology"} for e in endpoints]}
 
+        return {"endpointslices": ("EndpointSlice", [newer(s) for s in data["slices"]])}
+    return None
+
+
+def aggregated(group, path, selector):
+    """Answers for /apis/<group>/<path>, or None."""
+    collections = served(group)
+    if collections is None:
+        return None
     if not path:
-        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "metrics.k8s.io/v1beta1", "resources": [
-            {"name": "nodes", "singularName": "", "namespaced": False, "kind": "NodeMetrics", "verbs": ["get", "list"]},
-            {"name": "pods", "singularName": "", "namespaced": True, "kind": "PodMetrics", "verbs": ["get", "list"]}]}
+        return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group, "resources": [
+            {"name": name, "singularName": "", "namespaced": name != "nodes", "kind": kind, "verbs": ["get", "list"]}
+            for name, (kind, _) in collections.items()]}
     namespace = path[1] if path[0] == "namespaces" else None
-    kind, *name = path[2:] if namespace else path
-    known, one = (data["nodes"], node) if kind == "nodes" else ({k: v for k, v in data["pods"].items() if v["usage"]}, pod)
+    resource, *name = path[2:] if namespace else path
+    kind, items = collections[resource]
+    items = [{"kind": kind, "apiVersion": group, **i} for i in items if not namespace or i["metadata"]["namespace"] == namespace]
     if name:
-        key = f"{namespace}/{name[0]}" if namespace else name[0]
-        return one(key) if key in known else None
-    items = [one(k) for k in known if not namespace or k.startswith(f"{namespace}/")]
+        return next((i for i in items if i["metadata"]["name"] == name[0]), None)
     items = [i for i in items if selected(i["metadata"]["labels"], selector)]
-    list_kind = "NodeMetricsList" if kind == "nodes" else "PodMetricsList"
-    return {"kind": list_kind, "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {}, "items": items}
+    return {"kind": f"{kind}List", "apiVersion": group, "metadata": {}, "items": items}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -125,12 +136,12 @@ class Handler(BaseHTTPRequestHandler):
         try:
             if path[0] == "containerLogs" and len(path) == 4:
                 return self.logs(log_lines(*path[1:], query.get("previous") == "true"), query)
-            if path[:3] == ["apis", "metrics.k8s.io", "v1beta1"]:
-                answer = metrics(path[3:], query.get("labelSelector", ""))
+            if path[0] == "apis" and len(path) > 2:
+                answer = aggregated("/".join(path[1:3]), path[3:], query.get("labelSelector", ""))
                 if answer is not None:
                     return self.send(200, json.dumps(answer), "application/json")
                 return self.send(404, json.dumps({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound",
-                                                  "message": f'{path[-2]}.metrics.k8s.io "{path[-1]}" not found'}), "application/json")
+                                                  "message": f'{path[-2]}.{path[1]} "{path[-1]}" not found'}), "application/json")
             return self.send(404, "404 page not found\n")
         except Refused as refused:
             return self.send(400, str(refused))

@@ -81,9 +81,12 @@ def seed_scenario(api, scenario):
         api.call("POST", api.url(event), filled(event))
 
 
-def backdate(etcd_port, scenarios):
-    """The API stamps creation times itself, so the true ages are written below it, straight into etcd (stored as JSON)."""
-    wanted = {}
+def backdate(etcd_port, scenarios, birth):
+    """The API stamps creation times itself, so the true ages are written below it, straight into etcd (stored as JSON).
+
+    What the API server made for itself is as old as the cluster claims to be.
+    """
+    wanted, found = {}, 0
     for obj in [o for s in scenarios for o in s.objects + s.events]:
         meta = obj["metadata"]
         times = {k: meta[k] for k in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds") if k in meta}
@@ -97,19 +100,18 @@ def backdate(etcd_port, scenarios):
     puts = []
     for entry in etcd("range", {"key": encode(b"/registry/"), "range_end": encode(b"/registry0")})["kvs"]:
         value = base64.b64decode(entry["value"])
-        if not value.startswith(b"{"):
-            continue
-        obj = json.loads(value)
-        meta = obj["metadata"]
-        times = wanted.get((obj["kind"], meta.get("namespace"), meta.get("name")))
-        if times:
-            meta.update(times)
-            meta.pop("managedFields", None)
-            puts.append({"requestPut": {"key": entry["key"], "value": encode(json.dumps(obj).encode()), "lease": entry.get("lease", "0")}})
+        obj = json.loads(value) if value.startswith(b"{") else {}
+        meta = obj.get("metadata", {})
+        if "creationTimestamp" not in meta or "name" not in meta:
+            continue  # the API server's own bookkeeping
+        key = (obj["kind"], meta.get("namespace"), meta["name"])
+        found += key in wanted
+        meta.update(wanted.get(key, {"creationTimestamp": birth}))
+        meta.pop("managedFields", None)
+        puts.append({"requestPut": {"key": entry["key"], "value": encode(json.dumps(obj).encode()), "lease": entry.get("lease", "0")}})
     for i in range(0, len(puts), 100):  # etcd takes 128 operations at once
         assert etcd("txn", {"success": puts[i:i + 100]}).get("succeeded")
-    missing = len(wanted) - len(puts)
-    assert missing == 0, f"{missing} objects were not found in etcd"
+    assert found == len(wanted), f"{len(wanted) - found} objects were not found in etcd"
 
 
 def encode(raw):
@@ -156,7 +158,7 @@ def seed(state, api_port, etcd_port, kubelet_port, token):
             obj["status"]["addresses"].append({"type": "ExternalDNS", "address": "localhost"})
             obj["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 10250 if lost else kubelet_port}}
         if obj["kind"] == "APIService":
-            obj["spec"]["service"]["port"] = kubelet_port
+            obj["spec"].update(insecureSkipTLSVerify=True, service={"namespace": "kube-system", "name": "metrics-server", "port": kubelet_port})
     scenarios = [Scenario(name, clock).load(basics(name, "64d")) for name in SYSTEM]
     scenarios[1].load(json.loads((SEEDS / "kube-system" / "objects.json").read_text()))
     for source in sorted(SEEDS.glob("*/objects.json")):
@@ -168,11 +170,10 @@ def seed(state, api_port, etcd_port, kubelet_port, token):
     seed_scenario(api, cluster)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda s: seed_scenario(api, s), scenarios))
-    for name in SYSTEM:
-        cluster.objects.append({"kind": "Namespace", "metadata": {"name": name, "creationTimestamp": clock.at("64d")}})
-    backdate(etcd_port, [cluster, *scenarios])
+    backdate(etcd_port, [cluster, *scenarios], clock.at("64d"))
     pods = {f"{s.namespace}/{p['metadata']['name']}": {
         "labels": p["metadata"]["labels"], "usage": s.usage.get(p["metadata"]["name"], {}),
         "statuses": p["status"].get("initContainerStatuses", []) + p["status"].get("containerStatuses", [])} for s in scenarios for p in s.pods}
-    (state / "kubelet.json.new").write_text(json.dumps({"pods": pods, "nodes": cluster.usage}))
+    slices = [o for s in scenarios for o in s.objects if o["kind"] == "EndpointSlice"]
+    (state / "kubelet.json.new").write_text(json.dumps({"pods": pods, "nodes": cluster.usage, "slices": slices}))
     (state / "kubelet.json.new").rename(state / "kubelet.json")
