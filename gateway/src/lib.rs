@@ -1,1 +1,35 @@
-//! x
+//! The gateway: HTTP in, gRPC out.
+//!
+//! It authenticates, limits and validates, and projects the agent's typed events to the wire formats of HTTP
+//! clients. It holds no state that a second replica would miss. The formats are described in `README.md`.
+//!
+//! # Layout
+//! * [`Config`], [`Gateway`]: settings, and the server that runs with them
+//! * `router`: the table of routes, and the layers around them
+//! * `exchange`, `guard`, `auth`: what holds for every request: its id and trace, browsers, keys
+//! * `body`, `problem`: JSON bodies in, JSON errors out
+//! * `upstream`: the agent
+//! * `answer`, `sse`: one run as a stream of frames; a dialect says which
+//! * `holmes`: the current HolmesGPT dialect
+//! * `runs`, `ops`: the routes that are no dialect
+
+mod answer;
+mod auth;
+mod body;
+mod config;
+mod exchange;
+mod guard;
+mod holmes;
+mod ops;
+mod problem;
+mod router;
+mod runs;
+mod server;
+mod sse;
+mod state;
+mod upstream;
+
+pub mod telemetry;
+
+pub use config::{BadOrigin, Config, MetricsText, Origin};
+pub use server::Gateway;

@@ -1,0 +1,172 @@
+//! One run, from the agent's stream to the client: event by event, never more than one held.
+
+use std::{fmt, time::Duration};
+
+use axum::{body::Bytes, response::Response};
+use metrics::{gauge, histogram};
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio_util::sync::CancellationToken;
+use tonic::{Status, Streaming};
+use tracing::{Instrument as _, Span};
+
+use crate::{
+    problem::Problem,
+    sse::{self, Frame},
+    telemetry,
+    upstream::Started,
+};
+
+/// What a dialect makes of a run. Pure: it neither waits nor looks at a clock.
+pub(crate) trait Projection: Send + 'static {
+    /// The frame that an event becomes, if this dialect shows it.
+    fn frame(&mut self, event: domain::Event) -> Option<Frame>;
+
+    /// The last frame of a stream whose run cannot be followed any more.
+    fn broken(&self, why: &Interruption) -> Frame;
+}
+
+/// Why a run cannot be followed to its end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Interruption {
+    #[error("The answer took too long")]
+    TooSlow,
+    #[error("The server is shutting down")]
+    Stopping,
+    #[error("The agent was lost")]
+    Lost(#[from] Status),
+    #[error("The agent sent an event that cannot be read")]
+    Malformed(#[from] wire::Malformed),
+    #[error("The agent ended the run without an end")]
+    CutShort,
+}
+
+impl From<Interruption> for Problem {
+    fn from(interruption: Interruption) -> Self {
+        match interruption {
+            Interruption::TooSlow => Self::too_slow(),
+            Interruption::Stopping => Self::stopping(),
+            Interruption::Lost(status) => status.into(),
+            Interruption::Malformed(_) | Interruption::CutShort => {
+                Self::new(http::StatusCode::INTERNAL_SERVER_ERROR, &interruption.to_string())
+            }
+        }
+    }
+}
+
+/// The answer to a question while it is given. Dropping it tells the agent that nobody listens.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    run_id: String,
+    events: Streaming<wire::agent::Event>,
+    deadline: Instant,
+    ending: CancellationToken,
+    over: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Answer {
+    pub(crate) fn new(
+        started: Started,
+        deadline: Instant,
+        ending: CancellationToken,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
+        let Started { run_id, events } = started;
+        Self { run_id, events, deadline, ending, over: false, _permit: permit }
+    }
+
+    pub(crate) fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// The next event; `None` after the terminal one. Dropping the future loses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Option<domain::Event>, Interruption> {
+        if self.over {
+            return Ok(None);
+        }
+        let event = tokio::select! {
+            event = self.events.message() => event?.ok_or(Interruption::CutShort)?,
+            () = tokio::time::sleep_until(self.deadline) => return Err(Interruption::TooSlow),
+            () = self.ending.cancelled() => return Err(Interruption::Stopping),
+        };
+        let event = domain::Event::try_from(event)?;
+        self.over = event.kind.is_terminal();
+        Ok(Some(event))
+    }
+
+    /// The answer as a stream of server-sent events.
+    pub(crate) fn stream(self, projection: impl Projection, heartbeat: Duration) -> Response {
+        let span = Span::current();
+        let frames = Frames { answer: self, projection, heartbeat, _open: Open::new() };
+        sse::response(futures_util::stream::unfold(Some(frames), move |frames| {
+            async move {
+                let mut frames = frames?;
+                let (bytes, more) = frames.next().await?;
+                Some((bytes, more.then_some(frames)))
+            }
+            .instrument(span.clone())
+        }))
+    }
+}
+
+/// An answer on its way to a client.
+struct Frames<P> {
+    answer: Answer,
+    projection: P,
+    heartbeat: Duration,
+    _open: Open,
+}
+
+impl<P: Projection> Frames<P> {
+    /// The next bytes, and whether more can follow.
+    async fn next(&mut self) -> Option<(Bytes, bool)> {
+        match tokio::time::timeout(self.heartbeat, self.frame()).await {
+            Err(_) => Some((sse::HEARTBEAT, true)),
+            Ok(Ok(bytes)) => bytes.map(|bytes| (bytes, true)),
+            Ok(Err(interruption)) => {
+                tracing::warn!(run = self.answer.run_id, error = ?interruption, "an answer broke off");
+                Some((self.projection.broken(&interruption).encode(None), false))
+            }
+        }
+    }
+
+    /// The next frame, events that this dialect does not show skipped.
+    async fn frame(&mut self) -> Result<Option<Bytes>, Interruption> {
+        while let Some(event) = self.answer.next().await? {
+            let id = FrameId { run: event.run.clone(), position: event.position };
+            if let Some(frame) = self.projection.frame(event) {
+                return Ok(Some(frame.encode(Some(&id))));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Where a reader can go on: opaque to clients.
+struct FrameId {
+    run: domain::RunId,
+    position: u64,
+}
+
+impl fmt::Display for FrameId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.run, self.position)
+    }
+}
+
+/// Counts a stream while it is open.
+struct Open(Instant);
+
+impl Open {
+    fn new() -> Self {
+        gauge!(telemetry::HTTP_STREAMS).increment(1);
+        Self(Instant::now())
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        gauge!(telemetry::HTTP_STREAMS).decrement(1);
+        histogram!(telemetry::HTTP_STREAM_DURATION).record(self.0.elapsed());
+    }
+}

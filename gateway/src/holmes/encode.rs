@@ -1,0 +1,197 @@
+//! Domain events in, events of the dialect out: at most one for each, and without any I/O.
+
+use std::collections::HashMap;
+
+use domain::{
+    AgentId, AssistantMessage, CallId, ContextSize, EventKind, FailureCode, Message, Role, Run, RunStarted,
+    ToolCall, Totals, Usage, UsageReported,
+};
+use http::StatusCode;
+use serde_json::value::RawValue;
+
+use crate::{
+    answer::{Interruption, Projection},
+    sse::Frame,
+};
+
+use super::{
+    events::{
+        AiAnswerEnd, AiMessage, ErrorEvent, Event, FOLLOW_UPS, FollowUp, Metadata, Sizes, StartToolCalling,
+        TokenCount, ToolCallingResult, ToolResult,
+    },
+    history,
+};
+
+const RATE_LIMITED: u32 = 5204;
+const ANY_OTHER_ERROR: u32 = 1;
+
+/// What later events need to know of earlier ones.
+#[derive(Debug)]
+pub(super) struct Encoder {
+    request_id: String,
+    sizes: Sizes,
+    report: UsageReported,
+    messages: Vec<Message>,
+    follow_ups: &'static [FollowUp],
+    running: HashMap<CallId, Running>,
+}
+
+/// A tool call that has started.
+#[derive(Debug)]
+struct Running {
+    call: ToolCall,
+    description: String,
+    toolset: Option<String>,
+}
+
+impl Encoder {
+    pub(super) fn new(request_id: String) -> Self {
+        let nothing = UsageReported {
+            usage: Usage::default(),
+            totals: Totals::default(),
+            context: ContextSize::default(),
+        };
+        Self {
+            request_id,
+            sizes: Sizes::default(),
+            report: nothing,
+            messages: Vec::new(),
+            follow_ups: &[],
+            running: HashMap::new(),
+        }
+    }
+
+    /// The event of the dialect that a domain event becomes.
+    pub(super) fn encode(&mut self, event: domain::Event) -> Option<Event> {
+        if event.agent != AgentId::main() {
+            return None;
+        }
+        match event.kind {
+            EventKind::RunStarted(started) => {
+                self.started(started);
+                None
+            }
+            EventKind::UsageReported(report) => {
+                self.report = report;
+                Some(Event::TokenCount(TokenCount { metadata: self.metadata() }))
+            }
+            EventKind::AssistantMessage(said) => self.said(said),
+            EventKind::ToolStarted { call, description, toolset } => {
+                Some(self.tool_started(Running { call, description, toolset }))
+            }
+            EventKind::ToolFinished { call, result } => self.tool_finished(&call, result),
+            EventKind::RunFinished { answer, reason } => Some(self.finished(answer, reason)),
+            EventKind::RunFailed { code, message } => Some(failed(code, message)),
+            EventKind::RunCancelled { reason } => {
+                Some(error(StatusCode::INTERNAL_SERVER_ERROR, format!("The run was cancelled: {reason}")))
+            }
+            EventKind::ModelCalled(_)
+            | EventKind::AttemptAbandoned { .. }
+            | EventKind::TextDelta { .. }
+            | EventKind::ThinkingDelta { .. }
+            | EventKind::ToolOutput { .. } => None,
+        }
+    }
+
+    fn metadata(&self) -> Metadata {
+        Metadata::new(self.sizes, &self.report)
+    }
+
+    fn started(&mut self, started: RunStarted) {
+        self.sizes = Sizes::from(&started);
+        self.messages = started.messages;
+        let first_turn = self.messages.iter().all(|message| message.role != Role::Assistant);
+        self.follow_ups = if first_turn { FOLLOW_UPS } else { &[] };
+    }
+
+    /// Only what is said beside tool calls is an event of its own: the last word comes with the end.
+    fn said(&mut self, said: AssistantMessage) -> Option<Event> {
+        let content = Some(said.message.joined_text()).filter(|text| !text.is_empty());
+        let reasoning = said.message.joined_thinking();
+        let goes_on = !said.message.tool_calls.is_empty();
+        self.messages.push(said.message);
+        let shown = goes_on && (content.is_some() || reasoning.is_some());
+        shown.then(|| Event::AiMessage(AiMessage { content, reasoning, metadata: self.metadata() }))
+    }
+
+    fn tool_started(&mut self, running: Running) -> Event {
+        let event = StartToolCalling {
+            tool_name: running.call.name.clone(),
+            id: running.call.id.to_string(),
+            description: running.description.clone(),
+            params: params(&running.call),
+        };
+        self.running.insert(running.call.id.clone(), running);
+        Event::StartToolCalling(event)
+    }
+
+    fn tool_finished(&mut self, id: &CallId, result: domain::ToolResult) -> Option<Event> {
+        let Running { call, description, toolset } = self.running.remove(id)?;
+        self.messages.push(Run::tool_message(&call, &result));
+        Some(Event::ToolCallingResult(Box::new(ToolCallingResult {
+            tool_call_id: call.id.to_string(),
+            tool_name: call.name.clone(),
+            description,
+            role: "tool",
+            result: ToolResult::new(result, params(&call)),
+            toolset_name: toolset,
+            name: call.name,
+        })))
+    }
+
+    fn finished(&mut self, analysis: String, reason: String) -> Event {
+        Event::AiAnswerEnd(Box::new(AiAnswerEnd {
+            analysis,
+            conversation_history: history::write(std::mem::take(&mut self.messages)),
+            follow_up_actions: self.follow_ups,
+            metadata: self.metadata().with_end(reason, self.request_id.clone()),
+        }))
+    }
+}
+
+impl Projection for Encoder {
+    fn frame(&mut self, event: domain::Event) -> Option<Frame> {
+        self.encode(event).map(|event| frame(&event))
+    }
+
+    fn broken(&self, why: &Interruption) -> Frame {
+        frame(&error(StatusCode::INTERNAL_SERVER_ERROR, why.to_string()))
+    }
+}
+
+fn frame(event: &Event) -> Frame {
+    // These are plain structs with string keys: serializing them into memory cannot fail.
+    Frame { event: event.name(), data: serde_json::to_string(event).unwrap_or_default() }
+}
+
+fn params(call: &ToolCall) -> Box<RawValue> {
+    RawValue::from_string(call.arguments.clone()).unwrap_or_default()
+}
+
+fn failed(code: FailureCode, message: String) -> Event {
+    match code {
+        FailureCode::RateLimited => Event::Error(ErrorEvent {
+            description: message,
+            error_code: RATE_LIMITED,
+            msg: "Rate limit exceeded".to_owned(),
+            success: false,
+            status: StatusCode::TOO_MANY_REQUESTS,
+        }),
+        FailureCode::Unauthenticated => error(StatusCode::UNAUTHORIZED, message),
+        FailureCode::Rejected
+        | FailureCode::ModelUnavailable
+        | FailureCode::MalformedReply
+        | FailureCode::Deadline
+        | FailureCode::Internal => error(StatusCode::INTERNAL_SERVER_ERROR, message),
+    }
+}
+
+fn error(status: StatusCode, text: String) -> Event {
+    Event::Error(ErrorEvent {
+        description: text.clone(),
+        error_code: ANY_OTHER_ERROR,
+        msg: text,
+        success: false,
+        status,
+    })
+}

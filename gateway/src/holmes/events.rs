@@ -1,0 +1,285 @@
+//! The events of the dialect, field by field.
+
+use domain::{ContextSize, RunStarted, ToolStatus, Totals, UsageReported};
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::history::Outgoing;
+
+/// What the original calls the form of its tool results.
+const RESULT_SCHEMA: &str = "robusta:v1.0.0";
+
+/// An event.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Event {
+    StartToolCalling(StartToolCalling),
+    ToolCallingResult(Box<ToolCallingResult>),
+    AiMessage(AiMessage),
+    TokenCount(TokenCount),
+    AiAnswerEnd(Box<AiAnswerEnd>),
+    Error(ErrorEvent),
+}
+
+impl Event {
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::StartToolCalling(_) => "start_tool_calling",
+            Self::ToolCallingResult(_) => "tool_calling_result",
+            Self::AiMessage(_) => "ai_message",
+            Self::TokenCount(_) => "token_count",
+            Self::AiAnswerEnd(_) => "ai_answer_end",
+            Self::Error(_) => "error",
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct StartToolCalling {
+    pub(super) tool_name: String,
+    pub(super) id: String,
+    pub(super) description: String,
+    pub(super) params: Box<RawValue>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ToolCallingResult {
+    pub(super) tool_call_id: String,
+    pub(super) tool_name: String,
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) role: &'static str,
+    pub(super) result: ToolResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) toolset_name: Option<String>,
+}
+
+/// What a tool returned. `images`, `url` and `icon_url` are always null: no tool here has any.
+#[derive(Debug, Serialize)]
+pub(super) struct ToolResult {
+    schema_version: &'static str,
+    status: &'static str,
+    error: Option<String>,
+    return_code: Option<i32>,
+    data: String,
+    images: Option<()>,
+    url: Option<()>,
+    invocation: Option<String>,
+    params: Box<RawValue>,
+    icon_url: Option<()>,
+    elapsed_seconds: Option<f64>,
+}
+
+impl ToolResult {
+    pub(super) fn new(result: domain::ToolResult, params: Box<RawValue>) -> Self {
+        let status = match result.status {
+            ToolStatus::Success => "success",
+            ToolStatus::Error => "error",
+            ToolStatus::NoData => "no_data",
+        };
+        Self {
+            schema_version: RESULT_SCHEMA,
+            status,
+            error: result.error,
+            return_code: result.return_code,
+            data: result.data,
+            images: None,
+            url: None,
+            invocation: result.invocation,
+            params,
+            icon_url: None,
+            elapsed_seconds: result.elapsed.map(|elapsed| elapsed.as_secs_f64()),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct AiMessage {
+    pub(super) content: Option<String>,
+    pub(super) reasoning: Option<String>,
+    pub(super) metadata: Metadata,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct TokenCount {
+    pub(super) metadata: Metadata,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct AiAnswerEnd {
+    pub(super) analysis: String,
+    pub(super) conversation_history: Vec<Outgoing>,
+    pub(super) follow_up_actions: &'static [FollowUp],
+    pub(super) metadata: Metadata,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ErrorEvent {
+    pub(super) description: String,
+    pub(super) error_code: u32,
+    pub(super) msg: String,
+    pub(super) success: bool,
+    /// Of an answer that is not streamed.
+    #[serde(skip)]
+    pub(super) status: StatusCode,
+}
+
+/// Something that a client may offer as the next question.
+#[derive(Debug, Serialize)]
+pub(super) struct FollowUp {
+    id: &'static str,
+    action_label: &'static str,
+    pre_action_notification_text: &'static str,
+    prompt: &'static str,
+}
+
+/// Offered after the first answer of a conversation.
+pub(super) const FOLLOW_UPS: &[FollowUp] = &[
+    FollowUp {
+        id: "logs",
+        action_label: "Logs",
+        pre_action_notification_text: "Looking for the logs that matter…",
+        prompt: "Show the log lines that support this answer.",
+    },
+    FollowUp {
+        id: "graphs",
+        action_label: "Graphs",
+        pre_action_notification_text: "Looking for metrics…",
+        prompt: "Show the metrics over time that support this answer.",
+    },
+    FollowUp {
+        id: "articles",
+        action_label: "Articles",
+        pre_action_notification_text: "Collecting runbooks and links…",
+        prompt: "List the runbooks and links that helped, each with one sentence on what it says.",
+    },
+];
+
+/// Tokens, limits and costs.
+#[derive(Debug, Serialize)]
+pub(super) struct Metadata {
+    usage: Usage,
+    tokens: Tokens,
+    max_tokens: u64,
+    max_output_tokens: u64,
+    costs: Costs,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finish_reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<String>,
+}
+
+/// Of the last model call.
+#[derive(Debug, Serialize)]
+struct Usage {
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    total_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cached_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_creation_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_tokens: Option<u64>,
+}
+
+/// Of the conversation as it is now.
+#[derive(Debug, Serialize)]
+struct Tokens {
+    total_tokens: u64,
+    /// Results of tools.
+    tools_tokens: u64,
+    system_tokens: u64,
+    user_tokens: u64,
+    /// Descriptions and schemas of tools.
+    tools_to_call_tokens: u64,
+    assistant_tokens: u64,
+    other_tokens: u64,
+}
+
+/// Of the whole run.
+#[derive(Debug, Serialize)]
+struct Costs {
+    total_cost: f64,
+    total_tokens: u64,
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    cached_tokens: Option<u64>,
+    cache_creation_tokens: Option<u64>,
+    reasoning_tokens: u64,
+    max_completion_tokens_per_call: u64,
+    max_prompt_tokens_per_call: u64,
+    num_compactions: u32,
+}
+
+/// The model's sizes, which each [`Metadata`] repeats.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sizes {
+    window: u64,
+    output: u64,
+}
+
+impl From<&RunStarted> for Sizes {
+    fn from(started: &RunStarted) -> Self {
+        Self { window: started.context_window, output: started.max_output_tokens }
+    }
+}
+
+impl Metadata {
+    pub(super) fn new(sizes: Sizes, report: &UsageReported) -> Self {
+        let UsageReported { usage, totals, context } = *report;
+        Self {
+            usage: Usage {
+                prompt_tokens: usage.prompt,
+                completion_tokens: usage.completion,
+                total_tokens: usage.prompt.saturating_add(usage.completion),
+                cached_tokens: usage.cached,
+                cache_creation_tokens: usage.cache_creation,
+                reasoning_tokens: usage.reasoning,
+            },
+            tokens: context.into(),
+            max_tokens: sizes.window,
+            max_output_tokens: sizes.output,
+            costs: totals.into(),
+            finish_reason: None,
+            request_id: None,
+        }
+    }
+
+    /// What the last event says beside the rest.
+    pub(super) fn with_end(self, finish_reason: String, request_id: String) -> Self {
+        Self { finish_reason: Some(finish_reason), request_id: Some(request_id), ..self }
+    }
+}
+
+impl From<ContextSize> for Tokens {
+    fn from(size: ContextSize) -> Self {
+        Self {
+            total_tokens: size.total(),
+            tools_tokens: size.tools,
+            system_tokens: size.system,
+            user_tokens: size.user,
+            tools_to_call_tokens: size.tool_schemas,
+            assistant_tokens: size.assistant,
+            other_tokens: 0,
+        }
+    }
+}
+
+impl From<Totals> for Costs {
+    fn from(totals: Totals) -> Self {
+        Self {
+            total_cost: totals.cost_usd,
+            total_tokens: totals.tokens(),
+            prompt_tokens: totals.prompt,
+            completion_tokens: totals.completion,
+            cached_tokens: totals.cached,
+            cache_creation_tokens: totals.cache_creation,
+            reasoning_tokens: totals.reasoning.unwrap_or(0),
+            max_completion_tokens_per_call: totals.max_completion,
+            max_prompt_tokens_per_call: totals.max_prompt,
+            num_compactions: totals.compactions,
+        }
+    }
+}

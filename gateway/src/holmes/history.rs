@@ -1,0 +1,282 @@
+//! The conversation that clients hold: read from what they send, written to what they get.
+//!
+//! What a client sent goes back to it unchanged. What the run added is written in the form of OpenAI's chat
+//! messages, with thinking as LiteLLM writes it. The agent's own system prompt never leaves it: a client that
+//! has none gets a placeholder, which is dropped when it comes back.
+
+use domain::{CallId, Image, Message, Part, Role, Thinking, ToolCall, tokens};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Stands for the system prompt in histories of clients that have none of their own.
+const PLACEHOLDER: &str = "(system prompt of the server)";
+
+/// A message as clients may send it.
+#[derive(Deserialize)]
+struct Incoming {
+    role: IncomingRole,
+    content: Option<IncomingContent>,
+    tool_calls: Option<Vec<IncomingCall>>,
+    tool_call_id: Option<String>,
+    name: Option<String>,
+    reasoning_content: Option<String>,
+    thinking_blocks: Option<Vec<ThinkingBlock>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum IncomingRole {
+    #[serde(alias = "developer")]
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum IncomingContent {
+    Text(String),
+    Parts(Vec<ContentPart>),
+}
+
+#[derive(Deserialize)]
+struct IncomingCall {
+    id: String,
+    function: IncomingFunction,
+}
+
+#[derive(Deserialize)]
+struct IncomingFunction {
+    name: String,
+    arguments: Option<String>,
+}
+
+/// A piece of content.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ContentPart {
+    Text {
+        text: String,
+    },
+    ImageUrl {
+        image_url: ImageUrl,
+    },
+    /// A kind that no model here understands.
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct ImageUrl {
+    url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<String>,
+}
+
+/// A block of thinking that a provider may want back.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ThinkingBlock {
+    Thinking {
+        thinking: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        signature: Option<String>,
+    },
+    RedactedThinking {
+        data: String,
+    },
+}
+
+/// Reads a message; `None` for the placeholder.
+pub(super) fn read(item: &RawValue) -> Result<Option<Message>, serde_json::Error> {
+    let incoming: Incoming = serde_json::from_str(item.get())?;
+    let role = match incoming.role {
+        IncomingRole::System => Role::System,
+        IncomingRole::User => Role::User,
+        IncomingRole::Assistant => Role::Assistant,
+        IncomingRole::Tool => Role::Tool,
+    };
+    let mut parts = read_thinking(incoming.thinking_blocks, incoming.reasoning_content);
+    match incoming.content {
+        Some(IncomingContent::Text(text)) if role == Role::System && text == PLACEHOLDER => return Ok(None),
+        Some(IncomingContent::Text(text)) => parts.push(Part::Text(text)),
+        Some(IncomingContent::Parts(given)) => parts.extend(given.into_iter().filter_map(read_part)),
+        None => {}
+    }
+    Ok(Some(Message {
+        role,
+        parts,
+        tool_calls: incoming.tool_calls.unwrap_or_default().into_iter().map(read_call).collect(),
+        answers: incoming.tool_call_id.map(|id| (CallId::new(id), incoming.name.unwrap_or_default())),
+        client_json: Some(item.get().to_owned()),
+    }))
+}
+
+/// The blocks say more than the text; the text alone still tells what was thought.
+fn read_thinking(blocks: Option<Vec<ThinkingBlock>>, text: Option<String>) -> Vec<Part> {
+    let text = text.filter(|text| !text.is_empty());
+    let block = |block| match block {
+        ThinkingBlock::Thinking { thinking, signature } => {
+            Thinking { text: thinking, signature, redacted: None }
+        }
+        ThinkingBlock::RedactedThinking { data } => Thinking { redacted: Some(data), ..Thinking::default() },
+    };
+    match blocks {
+        Some(blocks) if !blocks.is_empty() => blocks.into_iter().map(block).map(Part::Thinking).collect(),
+        Some(_) | None => {
+            text.map(|text| Part::Thinking(Thinking { text, ..Thinking::default() })).into_iter().collect()
+        }
+    }
+}
+
+fn read_part(part: ContentPart) -> Option<Part> {
+    match part {
+        ContentPart::Text { text } => Some(Part::Text(text)),
+        ContentPart::ImageUrl { image_url: ImageUrl { url, detail, format } } => {
+            Some(Part::Image(Image { url, detail, format }))
+        }
+        ContentPart::Unknown => None,
+    }
+}
+
+fn read_call(call: IncomingCall) -> ToolCall {
+    let IncomingFunction { name, arguments } = call.function;
+    let arguments: serde_json::Map<_, _> =
+        arguments.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    ToolCall { id: CallId::new(call.id), name, arguments: serde_json::Value::Object(arguments).to_string() }
+}
+
+/// A message as clients get it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Outgoing {
+    /// As the client sent it.
+    Verbatim(Box<RawValue>),
+    /// As the run made it.
+    Made(Box<Made>),
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Made {
+    role: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<OutgoingContent>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<OutgoingCall>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    thinking_blocks: Vec<ThinkingBlock>,
+    token_count: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum OutgoingContent {
+    Text(String),
+    Parts(Vec<ContentPart>),
+}
+
+#[derive(Debug, Serialize)]
+struct OutgoingCall {
+    function: OutgoingFunction,
+    id: String,
+    r#type: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct OutgoingFunction {
+    arguments: String,
+    name: String,
+}
+
+/// A conversation as a client gets it.
+pub(super) fn write(messages: Vec<Message>) -> Vec<Outgoing> {
+    let placeholder = messages.first().is_none_or(|first| first.role != Role::System);
+    let placeholder = placeholder.then(|| Message::text(Role::System, PLACEHOLDER));
+    placeholder.into_iter().chain(messages).map(write_message).collect()
+}
+
+fn write_message(mut message: Message) -> Outgoing {
+    match message.client_json.take().map(RawValue::from_string) {
+        Some(Ok(json)) => Outgoing::Verbatim(json),
+        Some(Err(_)) | None => Outgoing::Made(Box::new(make(message))),
+    }
+}
+
+fn make(message: Message) -> Made {
+    let token_count = tokens::of_message(&message);
+    let reasoning_content = message.joined_thinking();
+    let (tool_call_id, name) = match message.answers {
+        Some((call, name)) => (Some(call.as_str().to_owned()), Some(name)),
+        None => (None, None),
+    };
+    let mut content = Vec::new();
+    let mut thinking_blocks = Vec::new();
+    for part in message.parts {
+        match part {
+            Part::Text(text) => content.push(ContentPart::Text { text }),
+            Part::Image(Image { url, detail, format }) => {
+                content.push(ContentPart::ImageUrl { image_url: ImageUrl { url, detail, format } });
+            }
+            Part::Thinking(thinking) => thinking_blocks.extend(write_thinking(thinking)),
+        }
+    }
+    Made {
+        role: role_name(message.role),
+        tool_call_id,
+        name,
+        content: write_content(content),
+        tool_calls: message.tool_calls.into_iter().map(write_call).collect(),
+        reasoning_content,
+        thinking_blocks,
+        token_count,
+    }
+}
+
+/// Text alone is a string, as all clients know it.
+fn write_content(parts: Vec<ContentPart>) -> Option<OutgoingContent> {
+    let mut joined = String::new();
+    for part in &parts {
+        match part {
+            ContentPart::Text { text } => joined.push_str(text),
+            ContentPart::ImageUrl { .. } | ContentPart::Unknown => {
+                return Some(OutgoingContent::Parts(parts));
+            }
+        }
+    }
+    (!joined.is_empty()).then_some(OutgoingContent::Text(joined))
+}
+
+/// Thinking without a provider's mark is text for people only: no provider wants it back.
+fn write_thinking(thinking: Thinking) -> Option<ThinkingBlock> {
+    let Thinking { text, signature, redacted } = thinking;
+    match (redacted, signature) {
+        (Some(data), _) => Some(ThinkingBlock::RedactedThinking { data }),
+        (None, Some(signature)) => {
+            Some(ThinkingBlock::Thinking { thinking: text, signature: Some(signature) })
+        }
+        (None, None) => None,
+    }
+}
+
+fn write_call(call: ToolCall) -> OutgoingCall {
+    let function = OutgoingFunction { arguments: call.arguments, name: call.name };
+    OutgoingCall { function, id: call.id.as_str().to_owned(), r#type: "function" }
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}

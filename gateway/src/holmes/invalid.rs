@@ -1,0 +1,175 @@
+//! The 422 of the original, which is FastAPI's: a list of what is wrong, each with its place.
+
+use std::borrow::Cow;
+
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::problem::Problem;
+
+/// A body of nothing but mistakes must not make an answer that is many times its size.
+const MOST_ERRORS: usize = 100;
+
+/// Where an error is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Loc {
+    Key(&'static str),
+    Index(usize),
+}
+
+/// What is wrong with a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Missing,
+    String,
+    Unicode,
+    Bool,
+    BoolParsing,
+    List,
+    Dict,
+    Object,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::String => "string_type",
+            Self::Unicode => "string_unicode",
+            Self::Bool => "bool_type",
+            Self::BoolParsing => "bool_parsing",
+            Self::List => "list_type",
+            Self::Dict => "dict_type",
+            Self::Object => "model_attributes_type",
+        }
+    }
+
+    fn message(self) -> &'static str {
+        match self {
+            Self::Missing => "Field required",
+            Self::String => "Input should be a valid string",
+            Self::Unicode => "Input should be a valid string, unable to parse raw data as a unicode string",
+            Self::Bool => "Input should be a valid boolean",
+            Self::BoolParsing => "Input should be a valid boolean, unable to interpret input",
+            Self::List => "Input should be a valid list",
+            Self::Dict => "Input should be a valid dictionary",
+            Self::Object => "Input should be a valid dictionary or object to extract fields from",
+        }
+    }
+}
+
+/// All that is wrong with a request.
+#[derive(Debug, Default)]
+pub(super) struct Errors(Vec<FieldError>);
+
+#[derive(Debug, Serialize)]
+struct FieldError {
+    r#type: &'static str,
+    loc: Vec<Loc>,
+    msg: Cow<'static, str>,
+    input: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ctx: Option<Context>,
+}
+
+#[derive(Debug, Serialize)]
+struct Context {
+    error: Cause,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Cause {
+    Text(String),
+    /// An exception, which has no JSON form.
+    Exception {},
+}
+
+impl Errors {
+    /// Notes a value that is not what it should be.
+    pub(super) fn add(&mut self, kind: Kind, path: &[Loc], input: &RawValue) {
+        self.push(FieldError {
+            r#type: kind.name(),
+            loc: in_body(path),
+            msg: kind.message().into(),
+            input: input.to_owned(),
+            ctx: None,
+        });
+    }
+
+    /// Notes a value that has the right type and makes no sense.
+    pub(super) fn add_value(&mut self, why: &str, path: &[Loc], input: &RawValue) {
+        self.push(FieldError {
+            r#type: "value_error",
+            loc: in_body(path),
+            msg: format!("Value error, {why}").into(),
+            input: input.to_owned(),
+            ctx: Some(Context { error: Cause::Exception {} }),
+        });
+    }
+
+    fn push(&mut self, error: FieldError) {
+        if self.0.len() < MOST_ERRORS {
+            self.0.push(error);
+        }
+    }
+
+    /// The answer, if anything is wrong.
+    pub(super) fn into_result(self) -> Result<(), Problem> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        Err(Problem::with_detail(StatusCode::UNPROCESSABLE_ENTITY, &self.0))
+    }
+}
+
+fn in_body(path: &[Loc]) -> Vec<Loc> {
+    std::iter::once(Loc::Key("body")).chain(path.iter().copied()).collect()
+}
+
+/// The answer to one error.
+pub(super) fn only(kind: Kind, path: &[Loc], input: &RawValue) -> Problem {
+    let mut errors = Errors::default();
+    errors.add(kind, path, input);
+    Problem::with_detail(StatusCode::UNPROCESSABLE_ENTITY, &errors.0)
+}
+
+/// The answer to a text that is not JSON.
+pub(super) fn not_json(text: &str, error: &serde_json::Error) -> Problem {
+    let error = FieldError {
+        r#type: "json_invalid",
+        loc: in_body(&[Loc::Index(position(text, error))]),
+        msg: "JSON decode error".into(),
+        input: RawValue::from_string("{}".to_owned()).unwrap_or_default(),
+        ctx: Some(Context { error: Cause::Text(reason(error)) }),
+    };
+    Problem::with_detail(StatusCode::UNPROCESSABLE_ENTITY, &[error])
+}
+
+/// Characters before the one that is wrong. Serde's columns count bytes, and the wrong one in.
+fn position(text: &str, error: &serde_json::Error) -> usize {
+    let lines_before = error.line().saturating_sub(1);
+    let start: usize = text.split_inclusive('\n').take(lines_before).map(str::len).sum();
+    let bytes = start + error.column() - usize::from(!error.is_eof() && error.column() > 0);
+    text.char_indices().take_while(|(at, _)| *at < bytes).count()
+}
+
+/// The reason in the words of Python's parser, where it has some.
+fn reason(error: &serde_json::Error) -> String {
+    const KNOWN: [(&str, &str); 9] = [
+        ("EOF while parsing a value", "Expecting value"),
+        ("expected value", "Expecting value"),
+        ("expected ident", "Expecting value"),
+        ("EOF while parsing a string", "Unterminated string starting at"),
+        ("expected `:`", "Expecting ':' delimiter"),
+        ("EOF while parsing", "Expecting ',' delimiter"),
+        ("expected `,`", "Expecting ',' delimiter"),
+        ("key must be a string", "Expecting property name enclosed in double quotes"),
+        ("trailing characters", "Extra data"),
+    ];
+    let text = error.to_string();
+    let known = KNOWN.iter().find(|(ours, _)| text.starts_with(ours));
+    known.map_or_else(|| text.clone(), |(_, theirs)| (*theirs).to_owned())
+}

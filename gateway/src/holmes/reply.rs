@@ -1,0 +1,77 @@
+//! The answer that is not streamed: the events of the stream, gathered into one JSON object.
+
+use axum::{Json, response::IntoResponse};
+use serde::Serialize;
+
+use crate::{
+    answer::{Answer, Interruption},
+    problem::Problem,
+};
+
+use super::{
+    encode::Encoder,
+    events::{AiAnswerEnd, Event, FollowUp, Metadata, ToolCallingResult, ToolResult},
+    history::Outgoing,
+};
+
+#[derive(Serialize)]
+struct Reply {
+    analysis: String,
+    conversation_history: Vec<Outgoing>,
+    tool_calls: Vec<Called>,
+    follow_up_actions: &'static [FollowUp],
+    pending_approvals: Option<()>,
+    metadata: Metadata,
+}
+
+/// A tool call that has ended.
+#[derive(Serialize)]
+struct Called {
+    tool_call_id: String,
+    tool_name: String,
+    description: String,
+    result: ToolResult,
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    toolset_name: Option<String>,
+}
+
+/// Waits for the end of a run.
+pub(super) async fn gather(mut answer: Answer, mut encoder: Encoder) -> Result<impl IntoResponse, Problem> {
+    let mut tool_calls = Vec::new();
+    while let Some(event) = answer.next().await? {
+        match encoder.encode(event) {
+            Some(Event::ToolCallingResult(result)) => tool_calls.push(Called::from(*result)),
+            Some(Event::AiAnswerEnd(end)) => return Ok(Json(Reply::new(*end, tool_calls))),
+            Some(Event::Error(error)) => return Err(Problem::new(error.status, &error.description)),
+            Some(Event::StartToolCalling(_) | Event::AiMessage(_) | Event::TokenCount(_)) | None => {}
+        }
+    }
+    Err(Interruption::CutShort.into())
+}
+
+impl Reply {
+    fn new(end: AiAnswerEnd, tool_calls: Vec<Called>) -> Self {
+        Self {
+            analysis: end.analysis,
+            conversation_history: end.conversation_history,
+            tool_calls,
+            follow_up_actions: end.follow_up_actions,
+            pending_approvals: None,
+            metadata: end.metadata,
+        }
+    }
+}
+
+impl From<ToolCallingResult> for Called {
+    fn from(result: ToolCallingResult) -> Self {
+        Self {
+            tool_call_id: result.tool_call_id,
+            tool_name: result.tool_name,
+            description: result.description,
+            result: result.result,
+            size: None,
+            toolset_name: result.toolset_name,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use tokio::{sync::Semaphore, time::Instant};
+use tokio_util::sync::CancellationToken;
+use wire::agent::ChatRequest;
+
+use crate::{answer::Answer, config::Config, problem::Problem, upstream::Upstream};
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) upstream: Upstream,
+    /// One permit per answer in progress.
+    answers: Arc<Semaphore>,
+    /// Cancelled when answers in progress must end.
+    pub(crate) ending: CancellationToken,
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config, upstream: Upstream) -> Self {
+        let answers = Arc::new(Semaphore::new(config.max_answers.min(Semaphore::MAX_PERMITS)));
+        Self { config, upstream, answers, ending: CancellationToken::new() }
+    }
+
+    /// Starts a run for a question.
+    pub(crate) async fn ask(&self, question: ChatRequest) -> Result<Answer, Problem> {
+        let permit = Arc::clone(&self.answers).try_acquire_owned().map_err(|_| Problem::overloaded())?;
+        let deadline = Instant::now() + self.config.answer_deadline;
+        let started = self.upstream.chat(question, self.config.answer_deadline).await?;
+        Ok(Answer::new(started, deadline, self.ending.clone(), permit))
+    }
+}

@@ -1,0 +1,127 @@
+//! The agent, as the gateway calls it: on whose behalf, in which trace, and for how long at most.
+
+use std::{
+    future::Future,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures_util::{TryFutureExt as _, future::BoxFuture};
+use http::HeaderMap;
+use tonic::{Status, Streaming, body::Body, metadata::MetadataMap};
+use tower::Service;
+use wire::{
+    Transport,
+    agent::{
+        CancelRunRequest, ChatRequest, Event, GetReadinessRequest, GetReadinessResponse, GetRunRequest,
+        ListModelsRequest, ListRunsRequest, RunInfo, RunState, agent_client::AgentClient,
+    },
+};
+
+/// Time that the agent has for everything but an answer, the start of an answer included.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Largest message that the agent may send. An answer's first event carries the client's whole history, twice.
+const MAX_MESSAGE: usize = 64 << 20;
+
+/// The agent.
+#[derive(Clone, Debug)]
+pub(crate) struct Upstream {
+    client: AgentClient<Channel>,
+}
+
+/// A run that has started.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) run_id: String,
+    pub(crate) events: Streaming<Event>,
+}
+
+impl Upstream {
+    pub(crate) fn new(transport: Transport) -> Self {
+        Self { client: AgentClient::new(Channel(transport)).max_decoding_message_size(MAX_MESSAGE) }
+    }
+
+    fn agent(&self) -> AgentClient<Channel> {
+        self.client.clone()
+    }
+
+    /// Starts a run. Dropping its events cancels it.
+    pub(crate) async fn chat(&self, question: ChatRequest, deadline: Duration) -> Result<Started, Status> {
+        let request = request(question, deadline);
+        let response = within(self.agent().chat(request)).await?;
+        let run_id =
+            response.metadata().get(wire::RUN_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
+        Ok(Started { run_id: run_id.to_owned(), events: response.into_inner() })
+    }
+
+    /// Names of the models, in the order of the configuration.
+    pub(crate) async fn models(&self) -> Result<Vec<String>, Status> {
+        let request = request(ListModelsRequest { caller: None }, DEADLINE);
+        let response = within(self.agent().list_models(request)).await?;
+        Ok(response.into_inner().models.into_iter().map(|model| model.name).collect())
+    }
+
+    /// Whether questions can be answered, and what is missing if not.
+    pub(crate) async fn readiness(&self) -> Result<GetReadinessResponse, Status> {
+        let request = request(GetReadinessRequest {}, DEADLINE);
+        let response = within(self.agent().get_readiness(request)).await?;
+        Ok(response.into_inner())
+    }
+
+    /// Runs, newest first.
+    pub(crate) async fn runs(&self, limit: u32) -> Result<Vec<RunInfo>, Status> {
+        let request = request(ListRunsRequest { caller: None, limit }, DEADLINE);
+        let response = within(self.agent().list_runs(request)).await?;
+        Ok(response.into_inner().runs)
+    }
+
+    /// One run.
+    pub(crate) async fn run(&self, run_id: String) -> Result<RunInfo, Status> {
+        let request = request(GetRunRequest { caller: None, run_id }, DEADLINE);
+        let response = within(self.agent().get_run(request)).await?;
+        response.into_inner().run.ok_or_else(|| Status::internal("a run without content"))
+    }
+
+    /// Cancels a run; its state before is returned.
+    pub(crate) async fn cancel(&self, run_id: String, reason: String) -> Result<RunState, Status> {
+        let request = request(CancelRunRequest { caller: None, run_id, reason }, DEADLINE);
+        let response = within(self.agent().cancel_run(request)).await?;
+        Ok(response.into_inner().state_before())
+    }
+}
+
+/// The transport with a concrete error: of futures over the boxed one the compiler cannot show that they are
+/// `Send`.
+#[derive(Clone, Debug)]
+struct Channel(Transport);
+
+impl Service<http::Request<Body>> for Channel {
+    type Response = http::Response<Body>;
+    type Error = Status;
+    type Future = BoxFuture<'static, Result<Self::Response, Status>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
+        self.0.poll_ready(context).map_err(Status::from_error)
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        Box::pin(self.0.call(request).map_err(Status::from_error))
+    }
+}
+
+/// A request in the trace of the current span, with a deadline that the agent knows.
+fn request<T>(message: T, deadline: Duration) -> tonic::Request<T> {
+    let mut headers = HeaderMap::new();
+    runtime::propagation::inject(&mut headers);
+    let mut request = tonic::Request::new(message);
+    *request.metadata_mut() = MetadataMap::from_headers(headers);
+    request.set_timeout(deadline);
+    request
+}
+
+async fn within<T>(call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    tokio::time::timeout(DEADLINE, call)
+        .await
+        .unwrap_or_else(|_| Err(Status::unavailable("the agent did not answer in time")))
+}
