@@ -107,11 +107,12 @@ class Scenario:
             source["host"] = obj["spec"]["nodeName"] if involved == "Pod" else name
         message = event["message"].replace("{pod}", name).replace("{ns}", self.namespace)
         message = message.replace("{ip}", obj.get("status", {}).get("podIP", ""))
-        first = self.at(event.get("first", last))
+        begin = event.get("first", last)
+        first, nanoseconds = self.at(begin), int((self.clock.now - seconds(begin)) * 1e9) + len(self.events)
         self.events.append({
             "apiVersion": "v1", "kind": "Event", "type": kind, "reason": reason, "message": message, "count": event.get("count", 1),
             "firstTimestamp": first, "lastTimestamp": self.at(last), "source": source, "involvedObject": about,
-            "metadata": {"name": f"{name}.{digest(name, reason, message, field)[:16]}", "creationTimestamp": first,
+            "metadata": {"name": f"{name}.{nanoseconds:x}", "creationTimestamp": first,
                          "namespace": self.namespace if involved != "Node" else "default"}})
 
     def plain(self, item):
@@ -261,7 +262,11 @@ class Scenario:
     # -- pods --------------------------------------------------------------------------------------------------------
 
     def pod(self, name, spec, seen, age, owner, labels):
-        """seen: what became of it: node, age, containers: {name: {restarts, waiting, message, terminated, last, running, ready}}, events."""
+        """seen: what became of it: node, age, containers: {name: {...}}, events.
+
+        A container's state: restarts, and one of waiting (with message), terminated, running (since when); last (how the run before
+        ended); ready; unready and failing (since when).
+        """
         age, spec, node = seconds(seen.get("age", age)), copy.deepcopy(spec), seen.get("node")
         token = {"name": f"default-token-{suffix(5, self.namespace)}"}
         spec.setdefault("volumes", []).append({**token, "secret": {"secretName": token["name"], "defaultMode": 420}})
@@ -367,16 +372,17 @@ class Scenario:
             if not started:
                 continue  # what kept it from starting is told in the seed
             kind = "spec.initContainers" if status in obj["status"].get("initContainerStatuses", []) else "spec.containers"
-            field, count = f"{kind}{{{status['name']}}}", status["restartCount"] + 1
-            last = min(map(self.ago, started))
+            field, restarts, last = f"{kind}{{{status['name']}}}", status["restartCount"], min(map(self.ago, started))
+            failing = seen.get("containers", {}).get(status["name"], {}).get("failing")
+            times = {"first": failing or age - 1, "last": last, "count": restarts + (0 if failing else 1)}
             if last <= EVENTS_LAST:
-                for before, reason, message in ((2, "Pulled", f'Container image "{status["image"]}" already present on machine'),
-                                                (1, "Created", f"Created container {status['name']}"),
-                                                (0, "Started", f"Started container {status['name']}")):
-                    self.event(obj, {"Normal": reason, "message": message, "first": age, "last": min(last + before, age), "count": count}, field)
+                self.event(obj, {"Normal": "Pulled", "message": f'Container image "{status["image"]}" already present on machine', **times}, field)
+                self.event(obj, {"Normal": "Created", "message": f"Created container {status['name']}", **times}, field)
+                self.event(obj, {"Normal": "Started", "message": f"Started container {status['name']}", **times}, field)
             if state.get("waiting", {}).get("reason") == "CrashLoopBackOff":
-                self.event(obj, {"Warning": "BackOff", "message": "Back-off restarting failed container", "first": age - 8, "last": 11,
-                                 "count": count * 5 + int(digest(name), 16) % 7}, field)
+                noise = int(digest(name), 16)
+                self.event(obj, {"Warning": "BackOff", "message": "Back-off restarting failed container", "first": times["first"],
+                                 "last": 3 + noise % 40, "count": restarts * 5 + noise % 7}, field)
         for event in seen.get("events", []):
             self.event(obj, event)
 

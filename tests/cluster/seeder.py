@@ -118,33 +118,44 @@ def encode(raw):
     return base64.b64encode(raw).decode()
 
 
-def write_logs(target, scenario, clock):
-    """seed/<namespace>/logs/<workload or pod>/<container>[.previous].log -> the same for each pod, with real times.
-
-    A line is `<age> <text>`, or `<age>..<age>/<step> <text>` to repeat it; one without an age shares the time of the line before.
-    In the text, {t} is the line's time and {n} a number that grows.
+def log_lines(source, clock, run):
+    """A line is `<age> <text>`, or `<age>..<age>/<step> <text>` to repeat it; `+<time>` counts from the start of the container's run
+    instead. One without either shares the time of the line before. In the text, {t} is the line's time and {n} a number that grows.
     """
-    for source in sorted((SEEDS / scenario.namespace / "logs").glob("*/*.log")):
-        lines = []
-        for raw in source.read_text().splitlines():
-            found = re.match(r"((?:\d+[dhms])+)(?:\.\.((?:\d+[dhms])+)/((?:\d+[dhms])+))? (.*)", raw)
-            if not found:
-                lines.append((lines[-1][0], len(lines), raw))
-                continue
-            first, last, step, text = found.groups()
-            age, end = seconds(first), seconds(last or first)
-            while age >= end:
-                lines.append((age, len(lines), text))
-                age -= seconds(step) if step else 1
-        pods = [p["metadata"]["name"] for p in scenario.pods if (p["metadata"]["name"] + "-").startswith(source.parent.name + "-")]
+    lines = []
+    for raw in source.read_text().splitlines():
+        found = re.match(r"(\+?)((?:\d+[dhms])+)(?:\.\.((?:\d+[dhms])+)/((?:\d+[dhms])+))? (.*)", raw)
+        if not found:
+            lines.append((lines[-1][0], raw))
+            continue
+        plus, first, last, step, text = found.groups()
+        if not step:
+            lines.append((run - seconds(first) if plus else min(seconds(first), run), text))
+            continue
+        age = seconds(first)
+        while age >= seconds(last):
+            if age <= run:  # a younger pod has a shorter log
+                lines.append((age, text))
+            age -= seconds(step)
+    for n, (age, text) in enumerate(sorted(lines, key=lambda line: -line[0])):
+        stamp = f"{clock.at(age)[:-1]}.{n * 37 % 1000:03}"
+        yield f"{stamp}{n * 7919 % 1000000:06}Z {text.replace('{t}', stamp + 'Z').replace('{n}', str(41000 + n * 3))}\n"
+
+
+def write_logs(target, scenario):
+    """seed/<namespace>/logs/<pod, or what its name starts with>/<container>[.previous].log -> the same for each pod, with real times."""
+    for source in sorted((SEEDS / scenario.namespace / "logs").glob("*/*.log")):  # a longer name is later, and wins
+        container, previous = source.name.split(".")[0], ".previous." in source.name
+        pods = [p for p in scenario.pods if (p["metadata"]["name"] + "-").startswith(source.parent.name + "-")]
         assert pods, f"{source}: no such pod"
         for pod in pods:
-            path = target / scenario.namespace / pod / source.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("w") as out:
-                for age, n, text in sorted(lines, key=lambda line: (-line[0], line[1])):
-                    stamp = clock.at(age)[:-1] + f".{n * 37 % 1000:03}"
-                    out.write(f"{stamp}{n * 7919 % 1000000:06}Z {text.replace('{t}', stamp + 'Z').replace('{n}', str(41000 + n * 3))}\n")
+            statuses = pod["status"].get("initContainerStatuses", []) + pod["status"].get("containerStatuses", [])
+            status = next(s for s in statuses if s["name"] == container)
+            started = [s["startedAt"] for s in status["lastState" if previous else "state"].values() if "startedAt" in s]
+            if started:
+                path = target / scenario.namespace / pod["metadata"]["name"] / source.name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("".join(log_lines(source, scenario.clock, scenario.ago(started[0]))))
 
 
 def seed(state, api_port, etcd_port, kubelet_port, token):
@@ -166,7 +177,7 @@ def seed(state, api_port, etcd_port, kubelet_port, token):
         if name not in SYSTEM:
             scenarios.append(Scenario(name, clock).load(basics(name, "45d") + json.loads(source.read_text())))
     for scenario in scenarios:
-        write_logs(state / "logs", scenario, clock)
+        write_logs(state / "logs", scenario)
     seed_scenario(api, cluster)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda s: seed_scenario(api, s), scenarios))
