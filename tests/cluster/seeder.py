@@ -11,7 +11,7 @@ import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from expand import API, CLUSTER_SCOPED, Clock, Scenario, seconds, suffix
+from expand import API, CLUSTER_SCOPED, World, Scenario, seconds, suffix
 
 SEEDS = pathlib.Path(__file__).parent / "seed"
 SYSTEM = ["default", "kube-system", "kube-public", "kube-node-lease"]  # the API server makes these itself
@@ -118,7 +118,7 @@ def encode(raw):
     return base64.b64encode(raw).decode()
 
 
-def log_lines(source, clock, run):
+def log_lines(source, world, run):
     """A line is `<age> <text>`, or `<age>..<age>/<step> <text>` to repeat it; `+<time>` counts from the start of the container's run
     instead. One without either shares the time of the line before. In the text, {t} is the line's time and {n} a number that grows.
     """
@@ -138,7 +138,7 @@ def log_lines(source, clock, run):
                 lines.append((age, text))
             age -= seconds(step)
     for n, (age, text) in enumerate(sorted(lines, key=lambda line: -line[0])):
-        stamp = f"{clock.at(age)[:-1]}.{n * 37 % 1000:03}"
+        stamp = f"{world.at(age)[:-1]}.{n * 37 % 1000:03}"
         yield f"{stamp}{n * 7919 % 1000000:06}Z {text.replace('{t}', stamp + 'Z').replace('{n}', str(41000 + n * 3))}\n"
 
 
@@ -155,13 +155,13 @@ def write_logs(target, scenario):
             if started:
                 path = target / scenario.namespace / pod["metadata"]["name"] / source.name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text("".join(log_lines(source, scenario.clock, scenario.ago(started[0]))))
+                path.write_text("".join(log_lines(source, scenario.world, scenario.ago(started[0]))))
 
 
 def seed(state, api_port, etcd_port, kubelet_port, token):
-    clock = Clock()
+    world = World()
     api = Api(api_port, state / "ca.crt", token)
-    cluster = Scenario("kube-system", clock).load(json.loads((SEEDS / "cluster.json").read_text()))
+    cluster = Scenario("kube-system", world).load(json.loads((SEEDS / "cluster.json").read_text()))
     for obj in cluster.objects:
         if obj["kind"] == "Node":
             lost = obj["spec"]["taints"]
@@ -170,18 +170,18 @@ def seed(state, api_port, etcd_port, kubelet_port, token):
             obj["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": 10250 if lost else kubelet_port}}
         if obj["kind"] == "APIService":
             obj["spec"].update(insecureSkipTLSVerify=True, service={"namespace": "kube-system", "name": "metrics-server", "port": kubelet_port})
-    scenarios = [Scenario(name, clock).load(basics(name, "64d")) for name in SYSTEM]
+    scenarios = [Scenario(name, world).load(basics(name, "64d")) for name in SYSTEM]
     scenarios[1].load(json.loads((SEEDS / "kube-system" / "objects.json").read_text()))
     for source in sorted(SEEDS.glob("*/objects.json")):
         name = source.parent.name
         if name not in SYSTEM:
-            scenarios.append(Scenario(name, clock).load(basics(name, "45d") + json.loads(source.read_text())))
+            scenarios.append(Scenario(name, world).load(basics(name, "45d") + json.loads(source.read_text())))
     for scenario in scenarios:
         write_logs(state / "logs", scenario)
     seed_scenario(api, cluster)
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda s: seed_scenario(api, s), scenarios))
-    backdate(etcd_port, [cluster, *scenarios], clock.at("64d"))
+    backdate(etcd_port, [cluster, *scenarios], world.at("64d"))
     pods = {f"{s.namespace}/{p['metadata']['name']}": {
         "labels": p["metadata"]["labels"], "usage": s.usage.get(p["metadata"]["name"], {}),
         "statuses": p["status"].get("initContainerStatuses", []) + p["status"].get("containerStatuses", [])} for s in scenarios for p in s.pods}
