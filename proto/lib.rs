@@ -18,7 +18,7 @@ mod transport;
 
 pub use convert::{Malformed, time};
 pub use generated::{agent, executor};
-pub use transport::{Transport, transport};
+pub use transport::{Transport, Unreachable, transport};
 
 /// All file descriptors with their imports, for gRPC reflection and for the compatibility test.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));

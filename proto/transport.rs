@@ -2,7 +2,12 @@ use tonic::{body::Body, codegen::StdError};
 use tower::{Service, ServiceExt as _, util::BoxCloneSyncService};
 
 /// Anything that a generated client can speak through: a network channel, or a service in the same process.
-pub type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, StdError>;
+pub type Transport = BoxCloneSyncService<http::Request<Body>, http::Response<Body>, Unreachable>;
+
+/// What a transport leads to could not be reached.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreachable(#[source] StdError);
 
 /// Boxes a channel or a service as a [`Transport`].
 pub fn transport<S>(service: S) -> Transport
@@ -11,5 +16,5 @@ where
     S::Error: Into<StdError>,
     S::Future: Send + 'static,
 {
-    BoxCloneSyncService::new(service.map_err(Into::into))
+    BoxCloneSyncService::new(service.map_err(|error| Unreachable(error.into())))
 }

@@ -1,1 +1,60 @@
-//! Placeholder while the workspace takes shape.
+//! The agent: it drives runs. It spawns no process, speaks no SSE and holds no key that signs approvals.
+//!
+//! # Layout
+//! * [`Config`] → [`Agent`] → [`Agent::service`]
+//! * `rpc/`: the `sleuth.agent.v1` service, thin handlers
+//! * `runs/`: runs as objects: started, listed, watched, cancelled
+//! * `driver/`: performs what a run's machine decides
+//! * `tools/`: where tools are and how they are called
+//! * `prompt/`: what a model is told
+
+mod config;
+mod driver;
+mod prompt;
+mod rpc;
+mod runs;
+mod telemetry;
+mod tools;
+
+use std::sync::Arc;
+
+use model::Catalogue;
+use store::EventLog;
+use wire::{Transport, agent::agent_server::AgentServer};
+
+pub use config::Config;
+pub use rpc::Service;
+use runs::Runs;
+use tools::Tools;
+
+/// A running agent. Cloning gives another handle to it.
+#[derive(Clone)]
+pub struct Agent {
+    runs: Arc<Runs>,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").finish_non_exhaustive()
+    }
+}
+
+impl Agent {
+    /// An agent that asks these models, calls the tools behind `executor` and writes to `log`.
+    pub fn new(config: Config, models: Catalogue, executor: Transport, log: Arc<dyn EventLog>) -> Self {
+        let tools = Tools::new(executor);
+        Self { runs: Arc::new(Runs::new(config, models, tools, log)) }
+    }
+
+    /// The gRPC service.
+    pub fn service(&self) -> AgentServer<Service> {
+        AgentServer::new(Service::new(Arc::clone(&self.runs)))
+            .max_decoding_message_size(self.runs.config().max_request_bytes)
+            .max_encoding_message_size(usize::MAX)
+    }
+
+    /// Lets the runs in progress go on for `drain_time`, then cancels them and waits until they have ended.
+    pub async fn shutdown(&self) {
+        self.runs.shutdown().await;
+    }
+}

@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use opentelemetry::propagation::{Extractor, Injector};
-use tonic::{Status, metadata::MetadataMap};
+use tonic::metadata::MetadataMap;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
@@ -48,16 +48,9 @@ pub fn extract_metadata(metadata: &MetadataMap, span: &Span) {
     extract(metadata.as_ref(), span);
 }
 
-/// [`inject`] for gRPC calls, as an interceptor of a client.
-///
-/// # Errors
-/// Never; the signature is the interceptor's.
-pub fn inject_metadata(mut request: tonic::Request<()>) -> Result<tonic::Request<()>, Status> {
-    let mut headers = HeaderMap::new();
+/// [`inject`] for a gRPC request.
+pub fn inject_request<T>(request: &mut tonic::Request<T>) {
+    let mut headers = std::mem::take(request.metadata_mut()).into_headers();
     inject(&mut headers);
-    let metadata = std::mem::take(request.metadata_mut());
-    let mut all = metadata.into_headers();
-    all.extend(headers);
-    *request.metadata_mut() = MetadataMap::from_headers(all);
-    Ok(request)
+    *request.metadata_mut() = MetadataMap::from_headers(headers);
 }

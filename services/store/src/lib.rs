@@ -51,4 +51,7 @@ pub trait EventLog: Send + Sync + 'static {
 
     /// The newest position of a run, and a way to wait for the next.
     fn head(&self, run: &RunId) -> BoxFuture<'_, Result<watch::Receiver<u64>, Error>>;
+
+    /// Whether events can be appended now.
+    fn check(&self) -> BoxFuture<'_, Result<(), Error>>;
 }

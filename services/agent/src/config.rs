@@ -1,0 +1,41 @@
+//! What an operator may decide about the agent.
+
+use std::time::Duration;
+
+use domain::Limits;
+
+/// Settings of the agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Ceilings of every run.
+    pub limits: Limits,
+    /// Runs that may go on at the same time; one more is refused.
+    pub max_runs: usize,
+    /// How long a run goes on after its last reader has left.
+    pub disconnect_grace: Duration,
+    /// How long runs may go on after the agent was asked to end.
+    pub drain_time: Duration,
+    /// Name of the cluster that the tools see, for the prompt.
+    pub cluster_name: Option<String>,
+    /// Share of a model's context window that one tool result may take, in percent.
+    pub tool_result_percent: u64,
+    /// Tokens that one tool result may have.
+    pub tool_result_tokens: u64,
+    /// Bytes that one request may have.
+    pub max_request_bytes: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            max_runs: 1000,
+            disconnect_grace: Duration::ZERO,
+            drain_time: Duration::from_secs(20),
+            cluster_name: None,
+            tool_result_percent: 15,
+            tool_result_tokens: 25_000,
+            max_request_bytes: 64 << 20,
+        }
+    }
+}

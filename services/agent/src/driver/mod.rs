@@ -1,0 +1,211 @@
+//! Performs what a run's machine decides: publishes the events of each step, then acts.
+//!
+//! One driver owns one run. Everything that it starts is a handle in it, so that a driver that ends, for
+//! whatever reason, ends all of it.
+
+mod asking;
+mod batch;
+mod using;
+
+use std::{collections::HashMap, sync::Arc};
+
+use domain::{
+    AgentId, CallId, Effect, Event, EventKind, Input, Message, Role, Run, Step, Timestamp, ToolCall,
+};
+use model::{Model, ToolSpec};
+use runtime::clock;
+use store::EventLog;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep_until},
+};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+use crate::{
+    runs::Progress,
+    tools::{Context, Tools},
+};
+
+/// Inputs that wait for the machine; whoever makes more of them waits.
+const INBOX: usize = 256;
+/// Inputs that are taken into account before their events are published together.
+const BATCH: usize = 128;
+
+/// Everything that a run needs from outside.
+pub(crate) struct Setup {
+    pub log: Arc<dyn EventLog>,
+    pub model: Arc<dyn Model>,
+    pub tools: Tools,
+    pub specs: Arc<[ToolSpec]>,
+    pub system: String,
+    pub response_format: Option<serde_json::Value>,
+    /// On whose behalf tools are called.
+    pub context: Context,
+    /// Tokens that one tool result may have.
+    pub tool_result_tokens: u64,
+    /// Cancelled when the run must stop; says why in [`Progress`].
+    pub cancel: CancellationToken,
+    /// What others see of the run.
+    pub progress: Arc<Progress>,
+}
+
+impl Setup {
+    /// The name of a tool for the metrics: a model could invent names without end.
+    fn tools_label(&self, tool: &str) -> String {
+        let known = self.specs.iter().any(|spec| spec.name == tool);
+        if known { tool.to_owned() } else { "unknown".to_owned() }
+    }
+}
+
+/// The owner of a run.
+pub(crate) struct Driver {
+    setup: Setup,
+    run: Run,
+    position: u64,
+    inbox: mpsc::Receiver<Input>,
+    inputs: mpsc::Sender<Input>,
+    asking: Option<AbortOnDropHandle<()>>,
+    planning: Option<AbortOnDropHandle<()>>,
+    using: HashMap<CallId, AbortOnDropHandle<()>>,
+    timer: Option<Instant>,
+}
+
+impl Driver {
+    /// A driver for a run whose log ends at `position` with the events that `run` has applied.
+    pub(crate) fn new(setup: Setup, run: Run, position: u64) -> Self {
+        let (inputs, inbox) = mpsc::channel(INBOX);
+        Self {
+            setup,
+            run,
+            position,
+            inbox,
+            inputs,
+            asking: None,
+            planning: None,
+            using: HashMap::new(),
+            timer: None,
+        }
+    }
+
+    /// Drives the run to its end.
+    pub(crate) async fn drive(mut self) {
+        let step = self.run.step(Input::Begin);
+        let mut ended = self.take(step).await;
+        while !ended {
+            let step = self.next().await;
+            ended = self.take(step).await;
+        }
+        self.setup.progress.ended(self.run.outcome());
+    }
+
+    /// Waits for inputs and lets the machine decide: as many as are there, so that they share a publication.
+    async fn next(&mut self) -> Step {
+        let first = tokio::select! {
+            biased;
+            () = self.setup.cancel.cancelled() => Input::Cancelled { reason: self.setup.progress.cancel_reason() },
+            () = alarm(self.timer) => {
+                self.timer = None;
+                Input::TimeUp
+            }
+            Some(input) = self.inbox.recv() => input,
+        };
+        let mut step = self.run.step(first);
+        for _ in 1..BATCH {
+            let Ok(input) = self.inbox.try_recv() else { break };
+            let more = self.run.step(input);
+            step.events.extend(more.events);
+            step.effects.extend(more.effects);
+        }
+        step
+    }
+
+    /// Publishes, then acts. True once the run has ended.
+    async fn take(&mut self, step: Step) -> bool {
+        let Step { events, effects } = step;
+        if let Err(error) = self.publish(batch::merged(events)).await {
+            // Whatever the log has not taken has not happened: nobody may see more of this run.
+            tracing::error!(%error, "a run cannot publish and ends");
+            return true;
+        }
+        let mut ended = false;
+        for effect in effects {
+            ended |= self.perform(effect);
+        }
+        ended
+    }
+
+    async fn publish(&mut self, kinds: Vec<EventKind>) -> Result<(), store::Error> {
+        if kinds.is_empty() {
+            return Ok(());
+        }
+        let time = Timestamp(clock::unix_nanos());
+        let run = &self.setup.context.run;
+        let events: Vec<_> = kinds
+            .into_iter()
+            .zip(self.position + 1..)
+            .map(|(kind, position)| {
+                let agent = AgentId::main();
+                Event { run: run.clone(), position, time, agent, parent: None, kind }
+            })
+            .collect();
+        let last = self.position + events.len() as u64;
+        self.setup.log.append(run, self.position, events).await?;
+        self.position = last;
+        self.setup.progress.update(&self.run, last);
+        Ok(())
+    }
+
+    fn perform(&mut self, effect: Effect) -> bool {
+        match effect {
+            Effect::CallModel { message, offer_tools, note } => {
+                let request = self.request(offer_tools, note);
+                let asking =
+                    asking::ask(Arc::clone(&self.setup.model), request, message, self.inputs.clone());
+                self.asking = Some(AbortOnDropHandle::new(tokio::spawn(asking)));
+            }
+            Effect::StopModel => self.asking = None,
+            Effect::Plan(calls) => {
+                let planning = using::plan(
+                    self.setup.tools.clone(),
+                    calls,
+                    self.setup.context.clone(),
+                    self.inputs.clone(),
+                );
+                self.planning = Some(AbortOnDropHandle::new(tokio::spawn(planning)));
+            }
+            Effect::StopPlan => self.planning = None,
+            Effect::RunTool(call) => self.run_tool(call),
+            Effect::StopTool(call) => drop(self.using.remove(&call)),
+            Effect::ArmTimer(after) => self.timer = Some(Instant::now() + after),
+            Effect::Finish => return true,
+        }
+        false
+    }
+
+    fn run_tool(&mut self, call: ToolCall) {
+        let id = call.id.clone();
+        let label = self.setup.tools_label(&call.name);
+        let running = self.setup.tools.run(call, &self.setup.context);
+        let using =
+            using::follow(running, id.clone(), label, self.setup.tool_result_tokens, self.inputs.clone());
+        self.using.insert(id, AbortOnDropHandle::new(tokio::spawn(using)));
+    }
+
+    fn request(&self, offer_tools: bool, note: Option<String>) -> model::Request {
+        let mut messages = self.run.messages().to_vec();
+        messages.extend(note.map(|note| Message::text(Role::User, note)));
+        model::Request {
+            system: self.setup.system.clone(),
+            messages,
+            tools: if offer_tools { Arc::clone(&self.setup.specs) } else { Arc::default() },
+            response_format: self.setup.response_format.clone(),
+        }
+    }
+}
+
+async fn alarm(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,52 @@
+//! Requests, checked on their way in.
+
+use domain::Limits;
+use tonic::Status;
+use wire::agent::ChatRequest;
+
+use crate::runs::{Question, Refusal};
+
+use super::account;
+
+/// A question from the wire.
+pub(super) fn question(request: ChatRequest, most: Limits) -> Result<Question, Status> {
+    if request.question.trim().is_empty() {
+        return Err(Status::invalid_argument("question: it is empty; ask something"));
+    }
+    let response_format = match request.response_format_json.as_str() {
+        "" => None,
+        json => Some(response_format(json)?),
+    };
+    let history = request.history.into_iter().enumerate().map(|(at, message)| {
+        message.try_into().map_err(|error| Status::invalid_argument(format!("history[{at}]: {error}")))
+    });
+    Ok(Question {
+        history: history.collect::<Result<_, _>>()?,
+        text: request.question,
+        model: Some(request.model).filter(|name| !name.is_empty()),
+        images: request.images.into_iter().map(Into::into).collect(),
+        response_format,
+        additional_system_prompt: request.additional_system_prompt,
+        limits: request.limits.unwrap_or_default().within(most),
+        account: account(request.caller.as_ref()).to_owned(),
+        principal: request.caller.map(|caller| caller.principal).unwrap_or_default(),
+    })
+}
+
+fn response_format(json: &str) -> Result<serde_json::Value, Status> {
+    match serde_json::from_str(json) {
+        Ok(format @ serde_json::Value::Object(_)) => Ok(format),
+        Ok(_) => Err(Status::invalid_argument("response_format_json: not a JSON object")),
+        Err(error) => Err(Status::invalid_argument(format!("response_format_json: not JSON: {error}"))),
+    }
+}
+
+/// Why a run did not start, for the caller.
+pub(super) fn refused(refusal: &Refusal) -> Status {
+    let text = refusal.to_string();
+    match refusal {
+        Refusal::Model(_) => Status::invalid_argument(text),
+        Refusal::TooMany(_) => Status::resource_exhausted(text),
+        Refusal::Executor(_) | Refusal::ShuttingDown | Refusal::Log(_) => Status::unavailable(text),
+    }
+}

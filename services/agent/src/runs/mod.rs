@@ -1,0 +1,276 @@
+//! Runs as objects: started, listed, watched, cancelled.
+
+mod progress;
+mod reader;
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use domain::{
+    AgentId, ContextSize, Event, EventKind, Image, Limits, Message, Run, RunId, RunStarted, Timestamp, tokens,
+};
+use model::{Catalogue, Model, UnknownModel};
+use runtime::clock;
+use store::EventLog;
+use tokio::time::{Instant, timeout};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::Instrument as _;
+use uuid::Uuid;
+
+use crate::{
+    config::Config,
+    driver::{Driver, Setup},
+    prompt, telemetry,
+    tools::{Context, NoExecutor, Offer, Tools},
+};
+
+pub(crate) use progress::{Progress, State};
+pub(crate) use reader::Reader;
+
+/// Ended runs that are still listed.
+const LISTED: usize = 1000;
+
+/// A question, as the agent takes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Question {
+    pub text: String,
+    pub history: Vec<Message>,
+    pub model: Option<String>,
+    pub images: Vec<Image>,
+    pub response_format: Option<serde_json::Value>,
+    pub additional_system_prompt: String,
+    pub limits: Limits,
+    pub account: String,
+    pub principal: String,
+}
+
+/// Why a run does not start.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error(transparent)]
+    Model(#[from] UnknownModel),
+    #[error(transparent)]
+    Executor(#[from] NoExecutor),
+    #[error("{0} runs go on already, which is this agent's limit; try again later")]
+    TooMany(usize),
+    #[error("this agent is shutting down")]
+    ShuttingDown,
+    #[error("the run could not be written to its log: {0}")]
+    Log(#[from] store::Error),
+}
+
+/// All runs of this agent.
+pub(crate) struct Runs {
+    config: Config,
+    models: Catalogue,
+    tools: Tools,
+    log: Arc<dyn EventLog>,
+    tasks: TaskTracker,
+    closing: CancellationToken,
+    by_id: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    runs: HashMap<RunId, Arc<Progress>>,
+    /// Ids in the order of their start, which their text has too.
+    order: BTreeMap<RunId, ()>,
+    active: usize,
+}
+
+impl Runs {
+    pub(crate) fn new(config: Config, models: Catalogue, tools: Tools, log: Arc<dyn EventLog>) -> Self {
+        Self {
+            config,
+            models,
+            tools,
+            log,
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
+            by_id: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn models(&self) -> &Catalogue {
+        &self.models
+    }
+
+    pub(crate) fn tools(&self) -> &Tools {
+        &self.tools
+    }
+
+    pub(crate) fn log(&self) -> Arc<dyn EventLog> {
+        Arc::clone(&self.log)
+    }
+
+    /// Starts a run and begins to read it.
+    pub(crate) async fn start(self: &Arc<Self>, question: Question) -> Result<Reader, Refusal> {
+        if self.closing.is_cancelled() {
+            return Err(Refusal::ShuttingDown);
+        }
+        let model = self.models.get(question.model.as_deref())?;
+        let offer = self.tools.offer().await?;
+        let id = RunId::new(format!("run_{}", Uuid::now_v7().simple()));
+        let cancel = self.closing.child_token();
+        let progress = Arc::new(Progress::new(id.clone(), &question, &model.info().name, cancel.clone()));
+        self.admit(&progress)?;
+
+        let system = prompt::system(&self.config, &offer, &question.additional_system_prompt);
+        let started = started(&question, &*model, &system, &offer);
+        let mut run = Run::new(question.limits);
+        let event = EventKind::RunStarted(started);
+        run.apply(&event);
+        if let Err(error) = self.log.append(&id, 0, vec![first(&id, event)]).await {
+            self.dismiss(&id);
+            return Err(error.into());
+        }
+        let limits = question.limits;
+        let setup = Setup {
+            log: self.log(),
+            tools: self.tools.clone(),
+            specs: Arc::clone(&offer.specs),
+            system,
+            response_format: question.response_format,
+            context: Context {
+                run: id.clone(),
+                account: question.account,
+                principal: question.principal,
+                deadline: Instant::now() + limits.wall_time + limits.answer_time,
+            },
+            tool_result_tokens: self.tool_result_tokens(model.info().context_window),
+            model,
+            cancel,
+            progress: Arc::clone(&progress),
+        };
+        let reader = Reader::new(Arc::clone(&progress), self.config.disconnect_grace);
+        self.spawn(Driver::new(setup, run, 1), progress);
+        Ok(reader)
+    }
+
+    fn spawn(self: &Arc<Self>, driver: Driver, progress: Arc<Progress>) {
+        let runs = Arc::clone(self);
+        let span = tracing::info_span!(
+            "invoke_agent",
+            otel.name = "invoke_agent sleuth",
+            gen_ai.operation.name = "invoke_agent",
+            gen_ai.agent.name = "sleuth",
+            sleuth.run.id = %progress.id,
+        );
+        let began = Instant::now();
+        let task = async move {
+            telemetry::run_started();
+            driver.drive().await;
+            telemetry::run_ended(progress.outcome(), began.elapsed());
+            runs.finished();
+        };
+        self.tasks.spawn(task.instrument(span));
+    }
+
+    fn tool_result_tokens(&self, context_window: u64) -> u64 {
+        let share = context_window.saturating_mul(self.config.tool_result_percent) / 100;
+        share.min(self.config.tool_result_tokens)
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        // Nothing in here panics half-way through a change.
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn admit(&self, progress: &Arc<Progress>) -> Result<(), Refusal> {
+        let mut table = self.table();
+        if table.active >= self.config.max_runs {
+            return Err(Refusal::TooMany(table.active));
+        }
+        table.active += 1;
+        table.order.insert(progress.id.clone(), ());
+        table.runs.insert(progress.id.clone(), Arc::clone(progress));
+        table.forget();
+        Ok(())
+    }
+
+    fn dismiss(&self, id: &RunId) {
+        let mut table = self.table();
+        table.active = table.active.saturating_sub(1);
+        table.order.remove(id);
+        table.runs.remove(id);
+    }
+
+    fn finished(&self) {
+        let mut table = self.table();
+        table.active = table.active.saturating_sub(1);
+    }
+
+    /// A run of an account. A run of another account does not exist.
+    pub(crate) fn get(&self, id: &RunId, account: &str) -> Option<Arc<Progress>> {
+        self.table().runs.get(id).filter(|run| run.account == account).cloned()
+    }
+
+    /// Begins to read a run.
+    pub(crate) fn read(&self, run: Arc<Progress>) -> Reader {
+        Reader::new(run, self.config.disconnect_grace)
+    }
+
+    /// Runs of an account, newest first.
+    pub(crate) fn list(&self, account: &str, limit: usize) -> Vec<Arc<Progress>> {
+        let table = self.table();
+        let newest_first = table.order.keys().rev().filter_map(|id| table.runs.get(id));
+        newest_first.filter(|run| run.account == account).take(limit).cloned().collect()
+    }
+
+    /// Ends all runs, with some patience.
+    pub(crate) async fn shutdown(&self) {
+        self.tasks.close();
+        if timeout(self.config.drain_time, self.tasks.wait()).await.is_err() {
+            self.closing.cancel();
+            self.tasks.wait().await;
+        }
+        self.closing.cancel();
+    }
+}
+
+impl Table {
+    fn forget(&mut self) {
+        while self.runs.len() > self.active.saturating_add(LISTED) {
+            let ended =
+                self.order.keys().find(|id| self.runs.get(id).is_none_or(|run| run.outcome().is_some()));
+            let Some(oldest) = ended.cloned() else { return };
+            self.order.remove(&oldest);
+            self.runs.remove(&oldest);
+        }
+    }
+}
+
+fn started(question: &Question, model: &dyn Model, system: &str, offer: &Offer) -> RunStarted {
+    let mut messages = question.history.clone();
+    messages.push(prompt::question(&question.text, question.images.clone(), clock::unix_nanos()));
+    let schemas = offer.specs.iter().map(|spec| {
+        tokens::of_text(&spec.name)
+            + tokens::of_text(&spec.description)
+            + tokens::of_text(&spec.parameters.to_string())
+    });
+    let overhead = ContextSize {
+        system: tokens::of_text(system),
+        tool_schemas: schemas.sum(),
+        ..ContextSize::default()
+    };
+    RunStarted {
+        model: model.info().name.clone(),
+        messages,
+        overhead,
+        context_window: model.info().context_window,
+        max_output_tokens: model.info().max_output_tokens,
+        account: question.account.clone(),
+        principal: question.principal.clone(),
+    }
+}
+
+fn first(run: &RunId, kind: EventKind) -> Event {
+    let time = Timestamp(clock::unix_nanos());
+    Event { run: run.clone(), position: 1, time, agent: AgentId::main(), parent: None, kind }
+}

@@ -1,0 +1,98 @@
+//! What others see of a run while its driver drives it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use domain::{Outcome, Run, RunId, Timestamp, Totals};
+use runtime::clock;
+use tokio_util::sync::CancellationToken;
+
+use super::Question;
+
+/// Characters of the question that a list shows.
+const EXCERPT: usize = 200;
+
+/// A run, seen from outside its driver.
+pub(crate) struct Progress {
+    pub id: RunId,
+    pub account: String,
+    pub question: String,
+    pub model: String,
+    pub started_at: Timestamp,
+    cancel: CancellationToken,
+    state: Mutex<State>,
+}
+
+/// What changes about it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    pub outcome: Option<Outcome>,
+    pub ended_at: Option<Timestamp>,
+    pub position: u64,
+    pub steps: u32,
+    pub tool_calls: u32,
+    pub totals: Totals,
+    pub readers: u32,
+    /// Goes up with every reader that comes or goes: tells whether one came back in time.
+    pub visits: u64,
+    cancel_reason: Option<String>,
+    /// The driver has ended, with or without an outcome.
+    over: bool,
+}
+
+impl Progress {
+    pub(super) fn new(id: RunId, question: &Question, model: &str, cancel: CancellationToken) -> Self {
+        Self {
+            id,
+            account: question.account.clone(),
+            question: question.text.chars().take(EXCERPT).collect(),
+            model: model.to_owned(),
+            started_at: Timestamp(clock::unix_nanos()),
+            cancel,
+            state: Mutex::new(State { position: 1, ..State::default() }),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.lock().clone()
+    }
+
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        self.lock().outcome
+    }
+
+    /// The driver published up to `position`.
+    pub(crate) fn update(&self, run: &Run, position: u64) {
+        let mut state = self.lock();
+        state.position = position;
+        state.steps = run.steps();
+        state.tool_calls = run.tool_calls();
+        state.totals = run.totals();
+    }
+
+    /// The driver has ended.
+    pub(crate) fn ended(&self, outcome: Option<Outcome>) {
+        let mut state = self.lock();
+        state.outcome = Some(outcome.unwrap_or(Outcome::Failed));
+        state.ended_at = Some(Timestamp(clock::unix_nanos()));
+        state.over = true;
+    }
+
+    /// Asks the driver to stop. The first reason counts.
+    pub(crate) fn cancel(&self, reason: impl Into<String>) {
+        let mut state = self.lock();
+        if !state.over {
+            state.cancel_reason.get_or_insert_with(|| reason.into());
+            self.cancel.cancel();
+        }
+    }
+
+    /// Why the driver was asked to stop.
+    pub(crate) fn cancel_reason(&self) -> String {
+        self.lock().cancel_reason.clone().unwrap_or_else(|| "the agent is shutting down".to_owned())
+    }
+}

@@ -1,0 +1,208 @@
+//! One tool call at an executor, from its start to its result.
+
+use std::time::Duration;
+
+use domain::{CallId, OutputStream, RunId, ToolCall, ToolResult};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout},
+};
+use tokio_util::task::AbortOnDropHandle;
+use tonic::{Request, Status, Streaming};
+use tracing::Instrument as _;
+use wire::executor::{self, ExecuteEvent, execute_event::Kind};
+
+use super::{Client, result};
+
+/// An executor says something every five seconds while a call runs; after this silence it is lost.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How long a lost execution is looked for.
+const ATTACH_TIME: Duration = Duration::from_secs(3);
+/// How long an executor may take to confirm a cancellation.
+const CANCEL_TIME: Duration = Duration::from_secs(5);
+/// Pieces of output that wait for the run to take them; then the executor waits.
+const BACKLOG: usize = 16;
+
+/// On whose behalf calls are made, and until when.
+#[derive(Clone, Debug)]
+pub(crate) struct Context {
+    pub run: RunId,
+    pub account: String,
+    pub principal: String,
+    pub deadline: Instant,
+}
+
+impl Context {
+    pub(super) fn caller(&self) -> executor::Caller {
+        executor::Caller { account: self.account.clone(), principal: self.principal.clone() }
+    }
+}
+
+/// A call in progress. Dropping it ends the execution.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// Output as it comes; closed before `result` is there.
+    pub output: mpsc::Receiver<(OutputStream, Vec<u8>)>,
+    /// How it ended.
+    pub result: oneshot::Receiver<ToolResult>,
+    _task: AbortOnDropHandle<()>,
+}
+
+impl Running {
+    pub(super) fn start(client: Client, call: ToolCall, context: &Context) -> Self {
+        let (output_to, output) = mpsc::channel(BACKLOG);
+        let (result_to, result) = oneshot::channel();
+        let span = tracing::info_span!(
+            "execute_tool",
+            otel.name = format!("execute_tool {}", call.name),
+            gen_ai.operation.name = "execute_tool",
+            gen_ai.tool.name = call.name,
+            gen_ai.tool.call.id = %call.id,
+            error.type = tracing::field::Empty,
+        );
+        let execution = Execution::new(client, &call, context);
+        let context = context.clone();
+        let task = async move {
+            let finished = execution.run(&call, &context, output_to).await;
+            if finished.error.is_some() {
+                tracing::Span::current().record("error.type", "tool_error");
+            }
+            // A run that has ended wants no result.
+            let _ = result_to.send(finished);
+        };
+        Self { output, result, _task: AbortOnDropHandle::new(tokio::spawn(task.instrument(span))) }
+    }
+}
+
+/// Adds the current span to a request.
+pub(super) fn traced<T>(message: T) -> Request<T> {
+    let mut request = Request::new(message);
+    runtime::propagation::inject_request(&mut request);
+    request
+}
+
+/// An execution that is cancelled at its executor unless it has ended.
+struct Execution {
+    client: Client,
+    id: String,
+    caller: executor::Caller,
+    ended: bool,
+}
+
+impl Execution {
+    fn new(client: Client, call: &ToolCall, context: &Context) -> Self {
+        let id = execution_id(&context.run, &call.id);
+        Self { client, id, caller: context.caller(), ended: false }
+    }
+
+    async fn run(
+        mut self,
+        call: &ToolCall,
+        context: &Context,
+        output: mpsc::Sender<(OutputStream, Vec<u8>)>,
+    ) -> ToolResult {
+        let left = context.deadline.saturating_duration_since(Instant::now());
+        let request = executor::ExecuteRequest {
+            caller: Some(self.caller.clone()),
+            execution_id: self.id.clone(),
+            run_id: context.run.as_str().to_owned(),
+            call_id: call.id.as_str().to_owned(),
+            tool: call.name.clone(),
+            arguments_json: call.arguments.clone(),
+            grant: Default::default(),
+            timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
+        };
+        let mut seen = 0;
+        let mut stream = match timeout(SILENCE, self.client.execute(traced(request))).await {
+            Ok(Ok(stream)) => Ok(stream.into_inner()),
+            Ok(Err(status)) => Err(status),
+            Err(_) => Err(silent()),
+        };
+        loop {
+            let lost = match &mut stream {
+                Ok(events) => match follow(events, &output, &mut seen).await {
+                    Ok(finished) => {
+                        self.ended = true;
+                        return result::from_executor(finished);
+                    }
+                    Err(status) => status,
+                },
+                Err(status) => return self.not_run(status, seen),
+            };
+            // The connection may be gone while the execution goes on.
+            stream = self.attach(seen).await.map_err(|_| lost);
+        }
+    }
+
+    async fn attach(&mut self, after_sequence: u64) -> Result<Streaming<ExecuteEvent>, Status> {
+        let request = executor::AttachRequest {
+            caller: Some(self.caller.clone()),
+            execution_id: self.id.clone(),
+            after_sequence,
+        };
+        match timeout(ATTACH_TIME, self.client.attach(traced(request))).await {
+            Ok(answer) => answer.map(tonic::Response::into_inner),
+            Err(_) => Err(silent()),
+        }
+    }
+
+    fn not_run(&self, status: &Status, seen: u64) -> ToolResult {
+        let text = status.message();
+        ToolResult::error(if seen == 0 {
+            format!("The tool could not be run: {text}")
+        } else {
+            format!("The executor was lost while the tool ran, and its result with it: {text}")
+        })
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let mut client = self.client.clone();
+        let request = executor::CancelRequest {
+            caller: Some(self.caller.clone()),
+            execution_id: std::mem::take(&mut self.id),
+        };
+        // Bounded by its own deadline; nobody waits for it.
+        tokio::spawn(async move {
+            if timeout(CANCEL_TIME, client.cancel(traced(request))).await.is_err() {
+                tracing::warn!("an executor did not confirm a cancellation");
+            }
+        });
+    }
+}
+
+/// Passes output on until the execution ends. `seen` is the last sequence number that was passed on.
+async fn follow(
+    events: &mut Streaming<ExecuteEvent>,
+    output: &mpsc::Sender<(OutputStream, Vec<u8>)>,
+    seen: &mut u64,
+) -> Result<executor::Finished, Status> {
+    loop {
+        let event = timeout(SILENCE, events.message()).await.map_err(|_| silent())??;
+        let Some(event) = event else { return Err(Status::unavailable("its stream ended without a result")) };
+        *seen = event.sequence.max(*seen);
+        match event.kind {
+            Some(Kind::Output(chunk)) => {
+                let stream = OutputStream::try_from(chunk.stream())
+                    .map_err(|malformed| Status::internal(malformed.to_string()))?;
+                // Without a reader only the result counts.
+                let _ = output.send((stream, chunk.data.into())).await;
+            }
+            Some(Kind::Finished(finished)) => return Ok(finished),
+            Some(Kind::Accepted(_) | Kind::Heartbeat(_) | Kind::HostCall(_)) | None => {}
+        }
+    }
+}
+
+fn silent() -> Status {
+    Status::deadline_exceeded("it said nothing for too long")
+}
+
+/// The same call of the same run is the same execution, whoever asks for it and how often.
+fn execution_id(run: &RunId, call: &CallId) -> String {
+    format!("{run}/{call}")
+}

@@ -1,0 +1,235 @@
+//! What can be asked of sleuth on a command line. The help texts are the manual.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Finds out why something is broken: reasons with a language model, looks with read-only kubectl and bash, and
+/// shows every step.
+///
+/// Without any configuration the built-in investigator `builtin/triage` answers, which needs no key. With
+/// ANTHROPIC_API_KEY, OPENAI_API_KEY or a model list, a language model does.
+///
+/// Every option can be given as a flag, as an environment variable, or in a YAML file (--config), in this order.
+#[derive(Debug, Parser)]
+#[command(name = "sleuth", version, after_help = EXAMPLES, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) general: General,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  sleuth ask \"Why is checkout failing?\"
+  sleuth serve
+  curl -N localhost:8080/api/chat -H 'content-type: application/json' \\
+       -d '{\"ask\": \"What is wrong in namespace shop?\", \"stream\": true}'
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.";
+
+/// Options of every subcommand.
+#[derive(Debug, Args)]
+pub(crate) struct General {
+    /// YAML file with settings; its keys are the long names of the flags.
+    #[arg(long, global = true, env = "SLEUTH_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Which log lines are written, such as `info` or `sleuth=debug,warn`.
+    #[arg(long, global = true, env = "SLEUTH_LOG", value_name = "FILTER")]
+    pub(crate) log: Option<String>,
+    /// How log lines look.
+    #[arg(long, global = true, env = "SLEUTH_LOG_FORMAT", value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve HTTP and gRPC from one process, with its own executor beside it.
+    Serve(Serve),
+    /// Serve only the agent: gRPC in, models and executors out.
+    Agent(Agent),
+    /// Serve only an executor: it runs kubectl and bash.
+    Executor(Executor),
+    /// Serve only the gateway: HTTP in, an agent behind it.
+    Gateway(Gateway),
+    /// Ask a question, watch the investigation, print the answer.
+    Ask(Ask),
+    /// List the models that a question may name.
+    Models(Client),
+    /// List the tools that models may use.
+    Tools(Client),
+    /// List, inspect and cancel the runs of a server.
+    Runs(Runs),
+}
+
+/// `sleuth serve`.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) http: Http,
+    /// Where to listen for gRPC. [default: 127.0.0.1:50051]
+    #[arg(long, env = "SLEUTH_GRPC", value_name = "ADDRESS")]
+    pub(crate) grpc: Option<String>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+}
+
+/// `sleuth gateway`.
+#[derive(Debug, Args)]
+pub(crate) struct Gateway {
+    #[command(flatten)]
+    pub(crate) http: Http,
+    /// The agent behind it. [default: http://127.0.0.1:50051]
+    #[arg(long, env = "SLEUTH_AGENT", value_name = "URL")]
+    pub(crate) agent: Option<String>,
+}
+
+/// `sleuth agent`.
+#[derive(Debug, Args)]
+pub(crate) struct Agent {
+    /// Where to listen for gRPC. [default: 127.0.0.1:50051]
+    #[arg(long, env = "SLEUTH_GRPC", value_name = "ADDRESS")]
+    pub(crate) grpc: Option<String>,
+    /// The executor that runs its tools. [default: http://127.0.0.1:50052]
+    #[arg(long, env = "SLEUTH_EXECUTOR", value_name = "URL")]
+    pub(crate) executor: Option<String>,
+    /// Where to serve /metrics and /healthz over HTTP. Not served unless given.
+    #[arg(long, env = "SLEUTH_METRICS", value_name = "ADDRESS")]
+    pub(crate) metrics: Option<String>,
+    #[command(flatten)]
+    pub(crate) answering: Answering,
+}
+
+/// `sleuth executor`.
+#[derive(Debug, Args)]
+pub(crate) struct Executor {
+    /// Where to listen for gRPC: HOST:PORT or unix:PATH. [default: 127.0.0.1:50052]
+    #[arg(long, env = "SLEUTH_LISTEN", value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// Where to serve /metrics and /healthz over HTTP. Not served unless given.
+    #[arg(long, env = "SLEUTH_METRICS", value_name = "ADDRESS")]
+    pub(crate) metrics: Option<String>,
+    /// End when this process ends. Set by `sleuth serve` for its own executor.
+    #[arg(long, hide = true, value_name = "PID")]
+    pub(crate) parent: Option<u32>,
+}
+
+/// The HTTP side.
+#[derive(Debug, Args)]
+pub(crate) struct Http {
+    /// Where to listen for HTTP. [default: 127.0.0.1:8080]
+    #[arg(long, env = "SLEUTH_HTTP", value_name = "ADDRESS")]
+    pub(crate) http: Option<String>,
+    /// Origins whose web pages may use the server. None by default.
+    #[arg(long, env = "SLEUTH_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
+    pub(crate) cors_origins: Option<Vec<String>>,
+    /// Host names, besides loopback ones, that a server without a key answers to.
+    #[arg(long, env = "SLEUTH_ALLOWED_HOSTS", value_name = "HOST", value_delimiter = ',')]
+    pub(crate) allowed_hosts: Option<Vec<String>>,
+}
+
+/// How questions are answered.
+#[derive(Debug, Args)]
+pub(crate) struct Answering {
+    /// YAML file with models, in HolmesGPT's `modelList` format.
+    #[arg(long, env = "MODEL_LIST_FILE_LOCATION", value_name = "FILE")]
+    pub(crate) model_list: Option<PathBuf>,
+    /// Name of the Kubernetes cluster, for the prompt.
+    #[arg(long, env = "CLUSTER_NAME", value_name = "NAME")]
+    pub(crate) cluster_name: Option<String>,
+    /// Model calls that a run may make; the last one must answer. [default: 100]
+    #[arg(long, env = "MAX_STEPS", value_name = "N")]
+    pub(crate) max_steps: Option<u32>,
+    /// Price in US dollars that a run may have. No ceiling by default.
+    #[arg(long, env = "SLEUTH_MAX_COST", value_name = "USD")]
+    pub(crate) max_cost: Option<f64>,
+    /// Tokens that a run may use. No ceiling by default.
+    #[arg(long, env = "SLEUTH_MAX_TOKENS", value_name = "N")]
+    pub(crate) max_tokens: Option<u64>,
+    /// Seconds after which a run must answer. [default: 1800]
+    #[arg(long, env = "SLEUTH_MAX_SECONDS", value_name = "SECONDS")]
+    pub(crate) max_seconds: Option<u64>,
+    /// Runs that may go on at the same time. [default: 1000]
+    #[arg(long, env = "SLEUTH_MAX_RUNS", value_name = "N")]
+    pub(crate) max_runs: Option<usize>,
+}
+
+/// How to reach a server.
+#[derive(Debug, Args)]
+pub(crate) struct Client {
+    /// gRPC address of an agent. Without it, sleuth starts what it needs by itself.
+    #[arg(long, env = "SLEUTH_SERVER", value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// YAML file with models, if no server is named.
+    #[arg(long, env = "MODEL_LIST_FILE_LOCATION", value_name = "FILE")]
+    pub(crate) model_list: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `sleuth ask`.
+#[derive(Debug, Args)]
+pub(crate) struct Ask {
+    /// The question.
+    pub(crate) question: String,
+    /// Name of the model that answers; `sleuth models` lists them.
+    #[arg(long, short, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: Client,
+}
+
+/// `sleuth runs`.
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    /// gRPC address of an agent. [default: http://127.0.0.1:50051]
+    #[arg(long, global = true, env = "SLEUTH_SERVER", value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<RunsCommand>,
+}
+
+/// What to do with runs. Without it they are listed.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    /// List runs, newest first.
+    List,
+    /// Show one run.
+    Show {
+        /// Its id.
+        id: String,
+    },
+    /// Cancel a run at once.
+    Cancel {
+        /// Its id.
+        id: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

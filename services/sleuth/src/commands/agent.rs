@@ -1,0 +1,25 @@
+//! `sleuth agent`: gRPC in, models and executors out.
+
+use runtime::{address::Address, signals};
+
+use super::{Context, with_metrics};
+use crate::{
+    cli::Agent,
+    services::{agent, models, serve_agent},
+    settings::api_key,
+};
+
+pub(super) async fn run(context: Context, flags: Agent) -> anyhow::Result<()> {
+    let Context { file, telemetry } = context;
+    let shutdown = signals::shutdown()?;
+    let models = models(&file, flags.answering.model_list.as_ref())?;
+    let listener =
+        file.grpc_address(flags.grpc.as_deref()).parse::<Address>()?.listen(api_key().is_some()).await?;
+    let executor = file.executor_url(flags.executor.as_deref());
+    let agent = agent(file.agent(&flags.answering), models, &executor)?;
+    tracing::info!(grpc = %listener.address()?, executor, "the agent is ready");
+    let metrics = file.metrics_address(flags.metrics.as_deref());
+    with_metrics(metrics, &telemetry, &shutdown, serve_agent(&agent, listener, shutdown.clone())).await?;
+    agent.shutdown().await;
+    Ok(())
+}

@@ -1,0 +1,118 @@
+//! `sleuth ask`: live progress on standard error, the answer on standard output.
+
+use std::process::ExitCode;
+
+use domain::{Event, EventKind};
+use runtime::signals;
+use tonic::{Status, Streaming};
+use wire::agent::{self, ChatRequest};
+
+use super::Context;
+use crate::{
+    cli::Ask,
+    services::connect,
+    terminal::{Progress, print_answer, print_json},
+};
+
+/// The exit code of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+pub(super) async fn run(context: Context, flags: Ask) -> anyhow::Result<ExitCode> {
+    let interrupt = signals::shutdown()?;
+    let (mut client, private) = connect(&context.file, &flags.client).await?;
+    let request = ChatRequest {
+        question: flags.question,
+        model: flags.model.unwrap_or_default(),
+        ..ChatRequest::default()
+    };
+    let asked = async {
+        let events = client.chat(request).await?.into_inner();
+        follow(events, flags.client.json).await
+    };
+    let code = tokio::select! {
+        code = asked => code,
+        // Leaving the stream cancels the run.
+        () = interrupt.cancelled() => Ok(ExitCode::from(INTERRUPTED)),
+    };
+    if let Some(private) = private {
+        private.stop().await;
+    }
+    code
+}
+
+async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Result<ExitCode> {
+    let mut progress = Progress::new(!json);
+    let mut report = Report::default();
+    while let Some(event) = events.message().await? {
+        let event: Event = event.try_into()?;
+        progress.show(&event.kind);
+        report.add(&event);
+        match event.kind {
+            EventKind::RunFinished { answer, reason } => {
+                progress.end();
+                if json {
+                    print_json(&report.finished(&answer, &reason))?;
+                } else {
+                    print_answer(&answer)?;
+                }
+                return Ok(ExitCode::SUCCESS);
+            }
+            EventKind::RunFailed { message, .. } => anyhow::bail!(message),
+            EventKind::RunCancelled { reason } => anyhow::bail!("the run was cancelled: {reason}"),
+            EventKind::RunStarted(_)
+            | EventKind::ModelCalled(_)
+            | EventKind::AttemptAbandoned { .. }
+            | EventKind::TextDelta { .. }
+            | EventKind::ThinkingDelta { .. }
+            | EventKind::UsageReported(_)
+            | EventKind::AssistantMessage(_)
+            | EventKind::ToolStarted { .. }
+            | EventKind::ToolOutput { .. }
+            | EventKind::ToolFinished { .. } => {}
+        }
+    }
+    Err(Status::unavailable("the stream ended without an answer").into())
+}
+
+/// What `--json` prints at the end.
+#[derive(Default)]
+struct Report {
+    run_id: String,
+    model: String,
+    tool_calls: Vec<serde_json::Value>,
+    usage: domain::Totals,
+}
+
+impl Report {
+    fn add(&mut self, event: &Event) {
+        if let EventKind::RunStarted(started) = &event.kind {
+            self.run_id = event.run.as_str().to_owned();
+            self.model.clone_from(&started.model);
+        }
+        if let EventKind::UsageReported(report) = &event.kind {
+            self.usage = report.totals;
+        }
+        if let EventKind::ToolStarted { call, description, .. } = &event.kind {
+            self.tool_calls.push(serde_json::json!({
+                "id": call.id.as_str(), "tool": call.name, "description": description,
+            }));
+        }
+        if let EventKind::ToolFinished { call, result } = &event.kind
+            && let Some(entry) = self.tool_calls.iter_mut().find(|entry| entry["id"] == call.as_str())
+        {
+            entry["error"] = result.error.clone().into();
+            entry["return_code"] = result.return_code.into();
+        }
+    }
+
+    fn finished(&self, answer: &str, reason: &str) -> serde_json::Value {
+        serde_json::json!({
+            "run_id": self.run_id, "model": self.model, "answer": answer, "finish_reason": reason,
+            "tool_calls": self.tool_calls,
+            "usage": {
+                "prompt_tokens": self.usage.prompt, "completion_tokens": self.usage.completion,
+                "cost_usd": self.usage.cost_usd,
+            },
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! One file per subcommand.
+
+mod agent;
+mod ask;
+mod executor;
+mod gateway;
+mod models;
+mod runs;
+mod serve;
+mod tools;
+
+use std::process::ExitCode;
+
+use runtime::telemetry::Telemetry;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    cli::{Cli, Command, General},
+    services::serve_metrics,
+    settings::File,
+    terminal::print_error,
+};
+
+/// What is logged by a server, unless somebody says otherwise.
+const SERVER_LOG: &str = "info";
+/// What is logged by a command whose output a person reads.
+const CLIENT_LOG: &str = "error";
+
+/// What every subcommand starts from.
+struct Context {
+    file: File,
+    telemetry: Telemetry,
+}
+
+impl Context {
+    fn new(general: &General, service: &'static str, log: &str) -> anyhow::Result<Self> {
+        let file = File::load(general)?;
+        let telemetry = Telemetry::start(&file.telemetry(general, service, log))?;
+        Ok(Self { file, telemetry })
+    }
+}
+
+/// Does what was asked for.
+pub(crate) fn run(cli: Cli) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return print_error(&error.into()),
+    };
+    runtime.block_on(dispatch(cli)).unwrap_or_else(|error| print_error(&error))
+}
+
+async fn dispatch(Cli { general, command }: Cli) -> anyhow::Result<ExitCode> {
+    let server = |service| Context::new(&general, service, SERVER_LOG);
+    let client = || Context::new(&general, "sleuth", CLIENT_LOG);
+    match command {
+        Command::Serve(flags) => serve::run(server("sleuth")?, flags).await?,
+        Command::Agent(flags) => agent::run(server("sleuth-agent")?, flags).await?,
+        Command::Executor(flags) => executor::run(server("sleuth-executor")?, flags).await?,
+        Command::Gateway(flags) => gateway::run(server("sleuth-gateway")?, flags).await?,
+        Command::Ask(flags) => return ask::run(client()?, flags).await,
+        Command::Models(flags) => models::run(client()?, flags).await?,
+        Command::Tools(flags) => tools::run(client()?, flags).await?,
+        Command::Runs(flags) => runs::run(client()?, flags).await?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Serves, and serves metrics beside it if an address is given for them.
+async fn with_metrics(
+    address: Option<String>,
+    telemetry: &Telemetry,
+    shutdown: &CancellationToken,
+    serving: impl Future<Output = anyhow::Result<()>>,
+) -> anyhow::Result<()> {
+    match address {
+        None => serving.await,
+        Some(address) => {
+            let metrics = serve_metrics(&address, telemetry.metrics(), shutdown.clone());
+            tokio::try_join!(serving, metrics).map(drop)
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! `sleuth serve`: gateway and agent in one process, the executor a supervised child.
+
+use ::gateway::{Gateway, MetricsText};
+use runtime::{
+    address::{Address, Listener},
+    signals,
+};
+use tokio_util::sync::CancellationToken;
+use wire::transport;
+
+use super::Context;
+use crate::{
+    cli::Serve,
+    services::{Supervisor, agent, hidden_from_executors, models, serve_agent},
+    settings::api_key,
+};
+
+pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
+    let Context { file, telemetry } = context;
+    let shutdown = signals::shutdown()?;
+    let models = models(&file, flags.answering.model_list.as_ref())?;
+    let gateway = file.gateway(&flags.http, MetricsText::new(telemetry.metrics()))?;
+    let http = listen_http(&file.http_address(&flags.http)).await?;
+    let grpc: Address = file.grpc_address(flags.grpc.as_deref()).parse()?;
+    let grpc = grpc.listen(api_key().is_some()).await?;
+
+    let executor = Supervisor::start(hidden_from_executors()).await?;
+    let default_model = models.default_name().to_owned();
+    let agent = agent(file.agent(&flags.answering), models, executor.address())?;
+    tracing::info!(
+        http = %http.local_addr()?, grpc = %grpc.address()?, model = default_model,
+        "sleuth is ready"
+    );
+
+    let gateway = Gateway::new(gateway, transport(agent.service()));
+    // The agent serves until the gateway has drained: its runs are what the gateway waits for.
+    let drained = CancellationToken::new();
+    let http = async {
+        let served = gateway.serve(http, shutdown.clone()).await;
+        drained.cancel();
+        served
+    };
+    let (http, grpc) = tokio::join!(http, serve_agent(&agent, grpc, drained.clone()));
+    agent.shutdown().await;
+    executor.stop().await;
+    http?;
+    grpc
+}
+
+/// A TCP listener for HTTP.
+pub(super) async fn listen_http(address: &str) -> anyhow::Result<tokio::net::TcpListener> {
+    match address.parse::<Address>()?.listen(api_key().is_some()).await? {
+        Listener::Tcp(listener) => Ok(listener),
+        Listener::Unix(_) => anyhow::bail!("--http: HTTP is served over TCP: write HOST:PORT"),
+    }
+}

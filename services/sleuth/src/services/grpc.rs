@@ -1,0 +1,106 @@
+//! gRPC servers and clients: key, health, reflection.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use executor::Executor;
+use runtime::{
+    address::{self, Listener},
+    auth::ApiKey,
+    grpc::{require, serve},
+};
+use tokio_util::sync::CancellationToken;
+use tonic::{
+    Request, Status,
+    metadata::AsciiMetadataValue,
+    service::interceptor::InterceptedService,
+    transport::{Channel, Server},
+};
+use tonic_reflection::pb::v1::server_reflection_server::{ServerReflection, ServerReflectionServer};
+use wire::{
+    Transport,
+    agent::{agent_client::AgentClient, agent_server::AgentServer},
+    executor::tool_executor_server::ToolExecutorServer,
+    transport,
+};
+
+use crate::settings::api_key;
+
+/// A client of an agent, here or elsewhere.
+pub(crate) type Client = AgentClient<Transport>;
+
+/// A client of an agent behind a transport.
+pub(crate) fn client(agent: Transport) -> Client {
+    AgentClient::new(agent).max_decoding_message_size(usize::MAX)
+}
+
+/// A way to an agent at an address, with the key of the environment.
+pub(crate) fn remote(server: &str) -> anyhow::Result<Transport> {
+    Ok(transport(with_key(address::channel(server)?)))
+}
+
+/// Presents the key of the environment, if there is one.
+pub(super) fn with_key(
+    channel: Channel,
+) -> InterceptedService<Channel, impl FnMut(Request<()>) -> Result<Request<()>, Status> + Clone + Send + Sync>
+{
+    let header = api_key().as_ref().and_then(header);
+    InterceptedService::new(channel, move |mut request: Request<()>| {
+        if let Some(header) = &header {
+            request.metadata_mut().insert("authorization", header.clone());
+        }
+        Ok(request)
+    })
+}
+
+fn header(key: &ApiKey) -> Option<AsciiMetadataValue> {
+    let mut value: AsciiMetadataValue = format!("Bearer {}", key.expose()).parse().ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Serves an agent until `shutdown`, to callers with the key. Health needs none.
+pub(crate) async fn serve_agent(
+    agent: &agent::Agent,
+    listener: Listener,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let (health, healthy) = tonic_health::server::health_reporter();
+    health.set_serving::<AgentServer<agent::Service>>().await;
+    let router = server()
+        .add_service(InterceptedService::new(agent.service(), require(api_key())))
+        .add_service(InterceptedService::new(reflection()?, require(api_key())))
+        .add_service(healthy);
+    serve(router, listener, shutdown).await.context("the gRPC server failed")
+}
+
+/// Serves an executor until `shutdown`, to callers with the key. Health needs none.
+pub(crate) async fn serve_executor(
+    executor: &Executor,
+    listener: Listener,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
+    let (health, healthy) = tonic_health::server::health_reporter();
+    health.set_serving::<ToolExecutorServer<executor::Service>>().await;
+    let router = server()
+        .add_service(InterceptedService::new(executor.service(), require(api_key())))
+        .add_service(InterceptedService::new(reflection()?, require(api_key())))
+        .add_service(healthy);
+    serve(router, listener, shutdown).await.context("the gRPC server failed")
+}
+
+fn server() -> Server {
+    Server::builder()
+        .http2_keepalive_interval(Some(Duration::from_secs(10)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(5)))
+        .initial_stream_window_size(1 << 20)
+        .initial_connection_window_size(16 << 20)
+}
+
+fn reflection() -> anyhow::Result<ServerReflectionServer<impl ServerReflection>> {
+    tonic_reflection::server::Builder::configure()
+        .register_encoded_file_descriptor_set(wire::DESCRIPTORS)
+        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .build_v1()
+        .context("the descriptors of the contracts cannot be served")
+}

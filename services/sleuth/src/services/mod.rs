@@ -1,0 +1,43 @@
+//! How the services are put together.
+
+mod grpc;
+mod metrics;
+mod private;
+mod supervisor;
+
+use std::{path::PathBuf, sync::Arc};
+
+use agent::Agent;
+use anyhow::Context as _;
+use model::Catalogue;
+use runtime::{address, propagation};
+use store::Memory;
+use triage::Triage;
+use wire::transport;
+
+pub(crate) use grpc::{Client, client, remote, serve_agent, serve_executor};
+pub(crate) use metrics::serve as serve_metrics;
+pub(crate) use private::{Private, connect};
+pub(crate) use supervisor::Supervisor;
+
+use crate::settings::{File, variable};
+
+/// The models of a list and of the environment, and the one that needs no key.
+pub(crate) fn models(file: &File, list: Option<&PathBuf>) -> anyhow::Result<Catalogue> {
+    let list = file.model_list(list)?;
+    let settings = model::Settings::from_env(&variable)?.with_outgoing(propagation::inject);
+    Catalogue::load(list.as_deref(), &variable, settings, Arc::new(Triage::new()))
+        .context("cannot load the models")
+}
+
+/// An agent whose executor is at an address.
+pub(crate) fn agent(config: agent::Config, models: Catalogue, executor: &str) -> anyhow::Result<Agent> {
+    let channel = address::channel(executor)?;
+    Ok(Agent::new(config, models, transport(grpc::with_key(channel)), Arc::new(Memory::default())))
+}
+
+/// Variables with keys of models, which an executor must not see.
+pub(crate) fn hidden_from_executors() -> Vec<String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| name == "API_KEY" || name.ends_with("_API_KEY")).collect()
+}

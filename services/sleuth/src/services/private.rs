@@ -1,0 +1,41 @@
+//! Services of a command's own, for as long as it runs.
+
+use wire::transport;
+
+use super::{Client, Supervisor, agent, client, hidden_from_executors, models, remote};
+use crate::{cli, settings::File};
+
+/// An agent and its executor, seen by nobody else.
+#[derive(Debug)]
+pub(crate) struct Private {
+    agent: agent::Agent,
+    executor: Supervisor,
+}
+
+impl Private {
+    /// Starts them.
+    pub(crate) async fn start(file: &File, flags: &cli::Client) -> anyhow::Result<Self> {
+        let models = models(file, flags.model_list.as_ref())?;
+        let executor = Supervisor::start(hidden_from_executors()).await?;
+        let config = agent::Config { drain_time: std::time::Duration::ZERO, ..agent::Config::default() };
+        let agent = agent(config, models, executor.address())?;
+        Ok(Self { agent, executor })
+    }
+
+    /// Ends them.
+    pub(crate) async fn stop(self) {
+        self.agent.shutdown().await;
+        self.executor.stop().await;
+    }
+}
+
+/// A client of the server that was named, or of private services if none was.
+pub(crate) async fn connect(file: &File, flags: &cli::Client) -> anyhow::Result<(Client, Option<Private>)> {
+    match &flags.server {
+        Some(server) => Ok((client(remote(server)?), None)),
+        None => {
+            let private = Private::start(file, flags).await?;
+            Ok((client(transport(private.agent.service())), Some(private)))
+        }
+    }
+}

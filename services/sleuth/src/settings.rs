@@ -1,0 +1,158 @@
+//! The YAML file beside the flags and the environment: same names, and each key counts where neither says
+//! anything.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::Context as _;
+use domain::Limits;
+use runtime::{auth::ApiKey, telemetry};
+
+use crate::cli::{Answering, General, Http, LogFormat};
+
+/// What the file may say.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct File {
+    http: Option<String>,
+    grpc: Option<String>,
+    listen: Option<String>,
+    metrics: Option<String>,
+    agent: Option<String>,
+    executor: Option<String>,
+    cors_origins: Option<Vec<String>>,
+    allowed_hosts: Option<Vec<String>>,
+    model_list: Option<PathBuf>,
+    cluster_name: Option<String>,
+    max_steps: Option<u32>,
+    max_cost: Option<f64>,
+    max_tokens: Option<u64>,
+    max_seconds: Option<u64>,
+    max_runs: Option<usize>,
+    model_list_as_string: bool,
+    unknown_model_falls_back: bool,
+    log: Option<String>,
+    log_format: Option<LogFormat>,
+}
+
+/// A variable of the environment, if it is set to something.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+impl File {
+    /// The file that was named; nothing if none was.
+    pub(crate) fn load(general: &General) -> anyhow::Result<Self> {
+        let Some(path) = &general.config else { return Ok(Self::default()) };
+        let text =
+            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_saphyr::from_str(&text)
+            .with_context(|| format!("cannot read the settings in {}", path.display()))
+    }
+
+    /// Logs, traces and metrics of a process. `filter` is what is logged if nobody says otherwise.
+    pub(crate) fn telemetry(
+        &self,
+        general: &General,
+        service: &'static str,
+        filter: &str,
+    ) -> telemetry::Config {
+        let format = match general.log_format.or(self.log_format).unwrap_or(LogFormat::Text) {
+            LogFormat::Text => telemetry::LogFormat::Text,
+            LogFormat::Json => telemetry::LogFormat::Json,
+        };
+        let filter = general.log.clone().or_else(|| self.log.clone()).unwrap_or_else(|| filter.to_owned());
+        telemetry::Config { service, format, filter, export: telemetry::wants_export(variable) }
+    }
+
+    /// Where to listen for HTTP.
+    pub(crate) fn http_address(&self, http: &Http) -> String {
+        first(http.http.as_deref(), self.http.as_deref(), "127.0.0.1:8080")
+    }
+
+    /// Where to listen for gRPC.
+    pub(crate) fn grpc_address(&self, flag: Option<&str>) -> String {
+        first(flag, self.grpc.as_deref(), "127.0.0.1:50051")
+    }
+
+    /// Where an executor listens.
+    pub(crate) fn listen_address(&self, flag: Option<&str>) -> String {
+        first(flag, self.listen.as_deref(), "127.0.0.1:50052")
+    }
+
+    /// Where an agent is.
+    pub(crate) fn agent_url(&self, flag: Option<&str>) -> String {
+        first(flag, self.agent.as_deref(), "http://127.0.0.1:50051")
+    }
+
+    /// Where an executor is.
+    pub(crate) fn executor_url(&self, flag: Option<&str>) -> String {
+        first(flag, self.executor.as_deref(), "http://127.0.0.1:50052")
+    }
+
+    /// Where metrics are served, if anywhere.
+    pub(crate) fn metrics_address(&self, flag: Option<&str>) -> Option<String> {
+        flag.map(str::to_owned).or_else(|| self.metrics.clone())
+    }
+
+    /// The gateway's settings.
+    pub(crate) fn gateway(
+        &self,
+        http: &Http,
+        metrics: gateway::MetricsText,
+    ) -> anyhow::Result<gateway::Config> {
+        let origins = http.cors_origins.clone().or_else(|| self.cors_origins.clone()).unwrap_or_default();
+        let origins = origins.iter().map(|origin| origin.parse()).collect::<Result<_, _>>();
+        Ok(gateway::Config {
+            api_key: api_key(),
+            allowed_hosts: http
+                .allowed_hosts
+                .clone()
+                .or_else(|| self.allowed_hosts.clone())
+                .unwrap_or_default(),
+            allowed_origins: origins.context("--cors-origins")?,
+            model_list_as_string: self.model_list_as_string,
+            unknown_model_falls_back: self.unknown_model_falls_back,
+            metrics,
+            ..gateway::Config::default()
+        })
+    }
+
+    /// The agent's settings.
+    pub(crate) fn agent(&self, flags: &Answering) -> agent::Config {
+        let most = Limits::default();
+        let wall_time = flags.max_seconds.or(self.max_seconds).map_or(most.wall_time, Duration::from_secs);
+        let default = agent::Config::default();
+        agent::Config {
+            limits: Limits {
+                steps: flags.max_steps.or(self.max_steps).unwrap_or(most.steps).max(1),
+                tokens: flags.max_tokens.or(self.max_tokens),
+                cost_usd: flags.max_cost.or(self.max_cost),
+                wall_time: wall_time.min(LONGEST),
+                ..most
+            },
+            max_runs: flags.max_runs.or(self.max_runs).unwrap_or(default.max_runs),
+            cluster_name: flags.cluster_name.clone().or_else(|| self.cluster_name.clone()),
+            ..default
+        }
+    }
+
+    /// The text of the model list, if there is one.
+    pub(crate) fn model_list(&self, flag: Option<&PathBuf>) -> anyhow::Result<Option<String>> {
+        let Some(path) = flag.or(self.model_list.as_ref()) else { return Ok(None) };
+        let text = std::fs::read_to_string(path);
+        text.map(Some).with_context(|| format!("cannot read the model list {}", path.display()))
+    }
+}
+
+/// No run may take longer, whatever is configured.
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+
+fn first(flag: Option<&str>, file: Option<&str>, default: &str) -> String {
+    flag.or(file).unwrap_or(default).to_owned()
+}
+
+/// The key that callers must present, and that this program presents to servers. Never read from a file or a
+/// flag: those are seen by others.
+pub(crate) fn api_key() -> Option<ApiKey> {
+    variable("SLEUTH_API_KEY").or_else(|| variable("HOLMES_API_KEY")).map(ApiKey::new)
+}
