@@ -26,3 +26,16 @@ pub enum Error {
     #[error("{0}")]
     Malformed(String),
 }
+
+impl Error {
+    /// A stable name of the kind, for traces and metrics.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Unauthenticated(_) => "unauthenticated",
+            Self::Rejected(_) => "rejected",
+            Self::Unavailable(_) => "unavailable",
+            Self::Malformed(_) => "malformed",
+        }
+    }
+}

@@ -2,14 +2,37 @@
 //!
 //! # Layout
 //! * [`Model`], [`Request`], [`Delta`], [`Error`]: the port that the agent speaks to
+//! * [`list`](Catalogue): the models there are, from HolmesGPT's `modelList` and the environment
+//! * `remote`: a model behind a provider: `gate`, `retry`, the span of the call
+//! * `endpoint`, `call`: a request on its way out, and its reply on its way in
+//! * `api`: what a provider's API is; `openai`, `anthropic`: the two that there are
+//! * `draft`, `failure`: what all APIs' replies and errors become
+//! * `sse`, `prices`, [`settings`](Settings): as they say
 
+mod anthropic;
+mod api;
+mod call;
+mod draft;
+mod endpoint;
 mod error;
+mod failure;
+mod gate;
+mod list;
+mod openai;
+mod prices;
+mod remote;
 mod request;
+mod retry;
+mod settings;
+mod sse;
 
 use futures_util::{future::BoxFuture, stream::BoxStream};
 
+pub use draft::MALFORMED_ARGUMENTS;
 pub use error::Error;
+pub use list::{Catalogue, EntryError, ListError, UnknownModel};
 pub use request::{Delta, Reply, Request, ToolSpec};
+pub use settings::{Outgoing, Settings};
 
 /// What is known of a model before it is asked.
 #[derive(Clone, Debug, PartialEq)]

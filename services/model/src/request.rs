@@ -43,8 +43,8 @@ pub enum Delta {
 /// A whole reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// The message: role assistant, thinking before text, tool calls in the model's order with unique ids and
-    /// arguments as compact JSON objects with sorted keys ([`domain::ToolCall::arguments`]).
+    /// The message: role assistant, parts in the model's order, tool calls too, with unique ids and arguments as
+    /// compact JSON objects with sorted keys ([`domain::ToolCall::arguments`], [`crate::MALFORMED_ARGUMENTS`]).
     pub message: Message,
     /// Tokens; estimated if the provider reports none. The cost is filled in from the model's prices.
     pub usage: Usage,
