@@ -1,15 +1,9 @@
 //! The agent, as the gateway calls it: on whose behalf, in which trace, and for how long at most.
 
-use std::{
-    future::Future,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{future::Future, time::Duration};
 
-use futures_util::{TryFutureExt as _, future::BoxFuture};
 use http::HeaderMap;
-use tonic::{Status, Streaming, body::Body, metadata::MetadataMap};
-use tower::Service;
+use tonic::{Status, Streaming, metadata::MetadataMap};
 use wire::{
     Transport,
     agent::{
@@ -27,7 +21,7 @@ const MAX_MESSAGE: usize = 64 << 20;
 /// The agent.
 #[derive(Clone, Debug)]
 pub(crate) struct Upstream {
-    client: AgentClient<Channel>,
+    client: AgentClient<Transport>,
 }
 
 /// A run that has started.
@@ -39,10 +33,10 @@ pub(crate) struct Started {
 
 impl Upstream {
     pub(crate) fn new(transport: Transport) -> Self {
-        Self { client: AgentClient::new(Channel(transport)).max_decoding_message_size(MAX_MESSAGE) }
+        Self { client: AgentClient::new(transport).max_decoding_message_size(MAX_MESSAGE) }
     }
 
-    fn agent(&self) -> AgentClient<Channel> {
+    fn agent(&self) -> AgentClient<Transport> {
         self.client.clone()
     }
 
@@ -88,25 +82,6 @@ impl Upstream {
         let request = request(CancelRunRequest { caller: None, run_id, reason }, DEADLINE);
         let response = within(self.agent().cancel_run(request)).await?;
         Ok(response.into_inner().state_before())
-    }
-}
-
-/// The transport with a concrete error: of futures over the boxed one the compiler cannot show that they are
-/// `Send`.
-#[derive(Clone, Debug)]
-struct Channel(Transport);
-
-impl Service<http::Request<Body>> for Channel {
-    type Response = http::Response<Body>;
-    type Error = Status;
-    type Future = BoxFuture<'static, Result<Self::Response, Status>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Status>> {
-        self.0.poll_ready(context).map_err(Status::from_error)
-    }
-
-    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        Box::pin(self.0.call(request).map_err(Status::from_error))
     }
 }
 

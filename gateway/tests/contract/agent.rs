@@ -1,0 +1,198 @@
+//! An agent that plays what a test wrote, over a real socket.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use domain::{AgentId, Event, EventKind, RunId, Timestamp};
+use futures_util::Stream;
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, mpsc},
+};
+use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
+use tonic::{Request, Response, Status, metadata::MetadataMap};
+use wire::agent::{
+    self, CancelRunRequest, CancelRunResponse, ChatRequest, GetReadinessRequest, GetReadinessResponse,
+    GetRunRequest, GetRunResponse, ListModelsRequest, ListModelsResponse, ListRunsRequest, ListRunsResponse,
+    ListToolsRequest, ListToolsResponse, ModelInfo, RunInfo, RunState, Totals, WatchRequest,
+    agent_server::{Agent, AgentServer},
+};
+
+/// What the agent does with a question.
+#[derive(Clone, Debug)]
+pub(crate) enum Act {
+    /// Sends these events and ends.
+    Play(Vec<EventKind>),
+    /// Sends these events and then nothing, until the reader leaves.
+    Hang(Vec<EventKind>),
+    /// Sends this event as often as it can, this many times at most.
+    Flood(EventKind, usize),
+    /// Refuses.
+    Refuse(Status),
+}
+
+/// The agent and what it saw.
+#[derive(Clone, Debug)]
+pub(crate) struct Stage {
+    pub(crate) act: Arc<Act>,
+    pub(crate) missing: Vec<String>,
+    pub(crate) asked: Arc<Mutex<Vec<(ChatRequest, MetadataMap)>>>,
+    pub(crate) cancelled: Arc<Mutex<Vec<CancelRunRequest>>>,
+    pub(crate) sent: Arc<AtomicUsize>,
+    /// Notified when a reader left before the end.
+    pub(crate) left: Arc<Notify>,
+}
+
+impl Stage {
+    pub(crate) fn new(act: Act) -> Self {
+        Self {
+            act: Arc::new(act),
+            missing: Vec::new(),
+            asked: Arc::default(),
+            cancelled: Arc::default(),
+            sent: Arc::default(),
+            left: Arc::default(),
+        }
+    }
+
+    /// Serves on a free port until the test's runtime ends, and gives the way to it.
+    pub(crate) async fn open(&self) -> wire::Transport {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let service = AgentServer::new(self.clone()).max_decoding_message_size(64 << 20);
+        let serving = tonic::transport::Server::builder().add_service(service);
+        tokio::spawn(serving.serve_with_incoming(TcpListenerStream::new(listener)));
+        let channel = tonic::transport::Endpoint::from_shared(format!("http://{address}")).unwrap();
+        wire::transport(channel.connect_lazy())
+    }
+
+    /// The only question so far.
+    pub(crate) fn question(&self) -> ChatRequest {
+        let asked = self.asked.lock().unwrap();
+        assert_eq!(asked.len(), 1);
+        asked[0].0.clone()
+    }
+}
+
+/// The log that these events make.
+pub(crate) fn log(kinds: Vec<EventKind>) -> Vec<Event> {
+    let event = |(kind, position)| Event {
+        run: RunId::new("run-1"),
+        position,
+        time: Timestamp(0),
+        agent: AgentId::main(),
+        parent: None,
+        kind,
+    };
+    kinds.into_iter().zip(1..).map(event).collect()
+}
+
+async fn perform(act: Arc<Act>, stage: Stage, stream: mpsc::Sender<Result<agent::Event, Status>>) {
+    let (events, hangs) = match &*act {
+        Act::Play(kinds) => (log(kinds.clone()), false),
+        Act::Hang(kinds) => (log(kinds.clone()), true),
+        Act::Flood(kind, times) => (log(vec![kind.clone(); *times]), true),
+        Act::Refuse(_) => unreachable!("refused before"),
+    };
+    for event in events {
+        if stream.send(Ok(event.into())).await.is_err() {
+            stage.left.notify_one();
+            return;
+        }
+        stage.sent.fetch_add(1, Ordering::SeqCst);
+    }
+    if hangs {
+        stream.closed().await;
+        stage.left.notify_one();
+    }
+}
+
+type Events = Pin<Box<dyn Stream<Item = Result<agent::Event, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl Agent for Stage {
+    type ChatStream = Events;
+    type WatchStream = Events;
+
+    async fn chat(&self, request: Request<ChatRequest>) -> Result<Response<Events>, Status> {
+        let (metadata, _, question) = request.into_parts();
+        self.asked.lock().unwrap().push((question, metadata));
+        if let Act::Refuse(status) = &*self.act {
+            return Err(status.clone());
+        }
+        let (sender, events) = mpsc::channel(1);
+        tokio::spawn(perform(Arc::clone(&self.act), self.clone(), sender));
+        let mut response = Response::new(Box::pin(ReceiverStream::new(events)) as Events);
+        response.metadata_mut().insert(wire::RUN_ID, "run-1".parse().unwrap());
+        Ok(response)
+    }
+
+    async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<Events>, Status> {
+        Err(Status::unimplemented("not needed here"))
+    }
+
+    async fn list_models(
+        &self,
+        _: Request<ListModelsRequest>,
+    ) -> Result<Response<ListModelsResponse>, Status> {
+        let model = |name: &str| ModelInfo { name: name.to_owned(), ..ModelInfo::default() };
+        Ok(Response::new(ListModelsResponse { models: vec![model("first"), model("second")] }))
+    }
+
+    async fn list_tools(&self, _: Request<ListToolsRequest>) -> Result<Response<ListToolsResponse>, Status> {
+        Err(Status::unimplemented("not needed here"))
+    }
+
+    async fn list_runs(
+        &self,
+        request: Request<ListRunsRequest>,
+    ) -> Result<Response<ListRunsResponse>, Status> {
+        let runs = (0..request.into_inner().limit).map(|number| run(format!("run-{number}"))).collect();
+        Ok(Response::new(ListRunsResponse { runs }))
+    }
+
+    async fn get_run(&self, request: Request<GetRunRequest>) -> Result<Response<GetRunResponse>, Status> {
+        match request.into_inner().run_id {
+            id if id == "run-1" => Ok(Response::new(GetRunResponse { run: Some(run(id)) })),
+            id => Err(Status::not_found(format!("no run {id}"))),
+        }
+    }
+
+    async fn cancel_run(
+        &self,
+        request: Request<CancelRunRequest>,
+    ) -> Result<Response<CancelRunResponse>, Status> {
+        self.cancelled.lock().unwrap().push(request.into_inner());
+        Ok(Response::new(CancelRunResponse { state_before: RunState::Running.into() }))
+    }
+
+    async fn get_readiness(
+        &self,
+        _: Request<GetReadinessRequest>,
+    ) -> Result<Response<GetReadinessResponse>, Status> {
+        let ready = self.missing.is_empty();
+        let models = vec!["first".to_owned(), "second".to_owned()];
+        Ok(Response::new(GetReadinessResponse { ready, missing: self.missing.clone(), models }))
+    }
+}
+
+fn run(run_id: String) -> RunInfo {
+    RunInfo {
+        run_id,
+        state: RunState::Finished.into(),
+        question: "why?".to_owned(),
+        model: "first".to_owned(),
+        started_at: Some(wire::time(Timestamp(1_500_000_000))),
+        ended_at: None,
+        last_position: 9,
+        steps: 2,
+        tool_calls: 1,
+        totals: Some(Totals { prompt_tokens: 10, completion_tokens: 5, ..Totals::default() }),
+        readers: 0,
+    }
+}

@@ -1,0 +1,12 @@
+//! The gateway over real sockets: HTTP on one side, an agent that plays written events on the other.
+
+#![cfg(test)]
+
+mod agent;
+mod chat;
+mod conversation;
+mod doors;
+mod routes;
+mod streams;
+mod validation;
+mod world;
