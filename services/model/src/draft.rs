@@ -47,9 +47,10 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn of(request: &Request) -> Self {
         let calls = request.messages.iter().flat_map(|message| &message.tool_calls);
-        let tools = request.tools.iter().map(|tool| {
-            tokens::of_text(&tool.description) + tokens::of_text(&tool.parameters.to_string())
-        });
+        let tools = request
+            .tools
+            .iter()
+            .map(|tool| tokens::of_text(&tool.description) + tokens::of_text(&tool.parameters.to_string()));
         Self {
             taken: calls.map(|call| call.id.to_string()).collect(),
             prompt: tokens::of_text(&request.system)

@@ -146,10 +146,8 @@ impl Secrets {
 
     /// The text without secrets and control characters, cut to `length` characters.
     pub(crate) fn clean(&self, text: &str, length: usize) -> String {
-        let hidden = self
-            .0
-            .iter()
-            .fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), "[key]"));
+        let hidden =
+            self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), "[key]"));
         let plain = |c: char| if c.is_whitespace() { Some(' ') } else { (!c.is_control()).then_some(c) };
         hidden.chars().filter_map(plain).take(length).collect()
     }

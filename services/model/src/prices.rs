@@ -121,13 +121,8 @@ mod tests {
     #[test]
     fn cached_tokens_have_their_own_price() {
         let prices = Prices { input: 3.0, output: 10.0, cache_read: 1.0, cache_write: 4.0 };
-        let usage = Usage {
-            prompt: 10,
-            completion: 2,
-            cached: Some(5),
-            cache_creation: Some(1),
-            ..Usage::default()
-        };
+        let usage =
+            Usage { prompt: 10, completion: 2, cached: Some(5), cache_creation: Some(1), ..Usage::default() };
         assert!((prices.cost(&usage) - (4.0 * 3.0 + 5.0 + 4.0 + 20.0)).abs() < 1e-9);
     }
 }

@@ -7,11 +7,7 @@ use tokio::time::{Instant, sleep};
 use tracing::{Instrument, Span, field::Empty, info_span};
 
 use crate::{
-    Delta, Deltas, Error, Info, Model, Request,
-    call::Call,
-    draft::Context,
-    endpoint::Endpoint,
-    gate::Gate,
+    Delta, Deltas, Error, Info, Model, Request, call::Call, draft::Context, endpoint::Endpoint, gate::Gate,
     retry::Backoff,
 };
 

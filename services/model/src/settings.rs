@@ -66,9 +66,8 @@ impl Settings {
                 Err(_) => Err(ListError::Setting { name, value: text.to_owned() }),
             },
         };
-        let seconds = |name, default: Duration| {
-            number(name).map(|number| number.map_or(default, Duration::from_secs))
-        };
+        let seconds =
+            |name, default: Duration| number(name).map(|number| number.map_or(default, Duration::from_secs));
         let defaults = Self::default();
         Ok(Self {
             request_timeout: seconds("LLM_REQUEST_TIMEOUT", defaults.request_timeout)?,

@@ -57,19 +57,19 @@ fn names_and_the_default() {
         (None, &[], "builtin/triage", &["builtin/triage"]),
         (None, &[("OPENAI_API_KEY", "")], "builtin/triage", &["builtin/triage"]),
         (None, &[("OPENAI_API_KEY", "k")], "gpt-5.4", &["gpt-5.4", "builtin/triage"]),
-        (
-            None,
-            &[("ANTHROPIC_API_KEY", "k")],
-            "claude-sonnet-5-5",
-            &["claude-sonnet-5-5", "builtin/triage"],
-        ),
+        (None, &[("ANTHROPIC_API_KEY", "k")], "claude-sonnet-5-5", &["claude-sonnet-5-5", "builtin/triage"]),
         (
             None,
             &[("MODEL", "gpt-4o"), ("API_KEY", "k"), ("API_BASE", "http://localhost:3")],
             "gpt-4o",
             &["gpt-4o", "builtin/triage"],
         ),
-        (None, &[("MODEL", "builtin/triage"), ("OPENAI_API_KEY", "k")], "builtin/triage", &["builtin/triage"]),
+        (
+            None,
+            &[("MODEL", "builtin/triage"), ("OPENAI_API_KEY", "k")],
+            "builtin/triage",
+            &["builtin/triage"],
+        ),
     ];
     for (yaml, env, default, names) in cases {
         let catalogue = load(*yaml, env).unwrap_or_else(|error| panic!("{env:?}: {error}"));
@@ -100,22 +100,38 @@ fn what_is_known_of_each() {
 fn mistakes_are_named_and_keys_are_not() {
     let key = "OPENAI_API_KEY";
     for (yaml, env, expected) in [
-        (LIST, [("", "")], "`zeta` (line 2 of the model list) cannot be used: the environment variable KEY is"),
-        ("a: {model: bedrock/x}", [("", "")], "the provider of `bedrock/x` is not known; known: openai/, anth"),
+        (
+            LIST,
+            [("", "")],
+            "`zeta` (line 2 of the model list) cannot be used: the environment variable KEY is",
+        ),
+        (
+            "a: {model: bedrock/x}",
+            [("", "")],
+            "the provider of `bedrock/x` is not known; known: openai/, anth",
+        ),
         ("a: {model: hosted_vllm/x}", [("", "")], "hosted_vllm/ needs a `base_url`"),
         ("a: {model: openai/x}", [("", "")], "needs an `api_key`, or OPENAI_API_KEY in the environment"),
         ("a: {api_key: sk-secret}", [("", "")], "`model` must be a text"),
         ("a: {model: gpt-4o, api_key: [sk-secret]}", [("", "")], "`api_key` must be a text"),
         ("a: {model: gpt-4o, api_key: \"sk-secret\\n\"}", [("", "")], "`api_key` must be a text of one line"),
         ("a: {model: gpt-4o, base_url: sk-secret}", [(key, "k")], "`base_url` must be an http(s) address"),
-        ("a: {model: gpt-4o, custom_args: {max_context_size: -1}}", [(key, "k")], "must be a number of tokens"),
+        (
+            "a: {model: gpt-4o, custom_args: {max_context_size: -1}}",
+            [(key, "k")],
+            "must be a number of tokens",
+        ),
         ("a: {model: gpt-4o, input_cost_per_token: sk-secret}", [(key, "k")], "must be a price"),
         ("a: {model: gpt-4o, extra_headers: {x: 1}}", [(key, "k")], "`extra_headers` must be a map"),
         ("builtin/triage: {model: gpt-4o}", [(key, "k")], "has the name `builtin/triage` twice"),
         ("a: {model: gpt-4o}\na: {model: gpt-4o}", [(key, "k")], "line 2"),
         ("[]", [(key, "k")], "line 1"),
         ("", [(key, "k")], "the model list is empty"),
-        ("a: {model: gpt-4o}", [("LLM_REQUEST_TIMEOUT", "soon")], "LLM_REQUEST_TIMEOUT must be a whole number"),
+        (
+            "a: {model: gpt-4o}",
+            [("LLM_REQUEST_TIMEOUT", "soon")],
+            "LLM_REQUEST_TIMEOUT must be a whole number",
+        ),
     ] {
         let error = load(Some(yaml), &env).unwrap_err().to_string();
         assert!(error.contains(expected), "{yaml}: {error}");

@@ -102,7 +102,8 @@ fn messages(messages: &[Message]) -> Value {
 
 /// Marks the end of what the provider may cache. Thinking cannot be marked.
 fn mark(blocks: &mut [Value]) {
-    let markable = |block: &&mut Value| !matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
+    let markable =
+        |block: &&mut Value| !matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking"));
     if let Some(block) = blocks.iter_mut().rev().find(markable) {
         block["cache_control"] = json!({"type": "ephemeral"});
     }

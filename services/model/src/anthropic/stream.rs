@@ -207,13 +207,11 @@ mod tests {
 
     #[test]
     fn a_stream_of_all_blocks_is_one_message() {
-        let start = |index: u64, block: Value| {
-            json!({"type": "content_block_start", "index": index, "content_block": block})
-        };
-        let delta = |index: u64, delta: Value| {
-            json!({"type": "content_block_delta", "index": index, "delta": delta})
-        };
-        let input = |index, json: &str| delta(index, json!({"type": "input_json_delta", "partial_json": json}));
+        let start = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
+        let delta =
+            |index: u64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
+        let input =
+            |index, json: &str| delta(index, json!({"type": "input_json_delta", "partial_json": json}));
         let reply = reply(&[
             json!({"type": "message_start", "message": {"content": [], "usage": {
                 "input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20,

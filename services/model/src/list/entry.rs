@@ -200,7 +200,8 @@ fn add_header(
 ) -> Result<Option<SecretString>, EntryError> {
     let wrong = || EntryError::Shape { member: "extra_headers", expected: "a map from names to texts" };
     let text = SecretString::from(value.as_str().ok_or_else(wrong)?);
-    let secret = ["auth", "key", "token", "secret", "cookie"].iter().any(|word| name.to_lowercase().contains(word));
+    let secret =
+        ["auth", "key", "token", "secret", "cookie"].iter().any(|word| name.to_lowercase().contains(word));
     let name = HeaderName::try_from(name).map_err(|_| wrong())?;
     let mut value = HeaderValue::try_from(text.expose_secret()).map_err(|_| wrong())?;
     value.set_sensitive(secret);

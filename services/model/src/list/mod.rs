@@ -95,12 +95,15 @@ impl Catalogue {
         let listed = yaml.map(file::read).transpose()?.unwrap_or_default();
         let mut entries: Vec<_> = listed.into_iter().map(|entry| (Some(entry.line), entry)).collect();
         let chosen = env("MODEL");
-        if let Some(name) = chosen.as_ref().filter(|name| !entries.iter().any(|(_, e)| e.name == **name)) {
+        let there =
+            |name: &str| name == builtin.info().name || entries.iter().any(|(_, entry)| entry.name == name);
+        if let Some(name) = chosen.as_deref().filter(|name| !there(name)) {
             entries.push((None, from_env(name, &env)));
         }
-        if entries.is_empty() {
+        if entries.is_empty() && chosen.is_none() {
             let keyed = DEFAULTS.iter().filter(|(key, _)| env(key).is_some());
-            entries.extend(keyed.map(|(_, model)| (None, written(model, [("model", Some((*model).into()))]))));
+            entries
+                .extend(keyed.map(|(_, model)| (None, written(model, [("model", Some((*model).into()))]))));
         }
         let shared = shared(settings)?;
         let mut models = Vec::<Arc<dyn Model>>::new();
@@ -165,7 +168,8 @@ fn shared(settings: Settings) -> Result<Shared, ListError> {
 }
 
 fn from_env(model: &str, env: &dyn Fn(&str) -> Option<String>) -> Written {
-    let members = [("model", Some(model.to_owned())), ("api_key", env("API_KEY")), ("base_url", env("API_BASE"))];
+    let members =
+        [("model", Some(model.to_owned())), ("api_key", env("API_KEY")), ("base_url", env("API_BASE"))];
     written(model, members)
 }
 

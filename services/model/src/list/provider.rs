@@ -47,12 +47,7 @@ static PROVIDERS: [Provider; 10] = [
     compatible("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
     compatible("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     compatible("xai", "https://api.x.ai/v1", "XAI_API_KEY"),
-    Provider {
-        name: "ollama",
-        family: Family::OpenAi,
-        base: Some("http://localhost:11434/v1"),
-        key: None,
-    },
+    Provider { name: "ollama", family: Family::OpenAi, base: Some("http://localhost:11434/v1"), key: None },
     Provider { name: "hosted_vllm", family: Family::OpenAi, base: None, key: None },
 ];
 

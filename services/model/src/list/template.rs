@@ -49,8 +49,7 @@ mod tests {
         let env = |name: &str| (name == "A").then(|| "{{ env.B }}".to_owned());
         let mut value = json!({"x": ["{{ env.A }}-{{env.A}}", 1], "y": {"z": "{{ other }} {{ }} {{"}});
         fill(&mut value, &env).unwrap();
-        let expected =
-            json!({"x": ["{{ env.B }}-{{ env.B }}", 1], "y": {"z": "{{ other }} {{ }} {{"}});
+        let expected = json!({"x": ["{{ env.B }}-{{ env.B }}", 1], "y": {"z": "{{ other }} {{ }} {{"}});
         assert_eq!(value, expected);
         assert_eq!(fill(&mut json!(["{{ env.C }}"]), &env), Err(Missing("C".into())));
     }

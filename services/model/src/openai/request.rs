@@ -93,7 +93,8 @@ mod tests {
 
     #[test]
     fn a_conversation_is_written_in_full() {
-        let image = Image { url: "data:image/png;base64,AA".into(), detail: Some("low".into()), format: None };
+        let image =
+            Image { url: "data:image/png;base64,AA".into(), detail: Some("low".into()), format: None };
         let mut asked = Message::text(Role::Assistant, "");
         let id = CallId::new("c1");
         asked.tool_calls.push(ToolCall { id: id.clone(), name: "bash".into(), arguments: "{}".into() });
@@ -105,7 +106,8 @@ mod tests {
                 asked,
                 Message::tool(id, "bash", "out"),
             ],
-            tools: vec![ToolSpec { name: "bash".into(), description: "d".into(), parameters: json!({}) }].into(),
+            tools: vec![ToolSpec { name: "bash".into(), description: "d".into(), parameters: json!({}) }]
+                .into(),
             response_format: Some(json!({"type": "json_object"})),
         };
         let extra = json!({"max_tokens": 7, "temperature": 0.5, "stream": false});

@@ -20,7 +20,7 @@ use axum::{
 };
 use futures_util::{FutureExt, StreamExt, stream};
 use serde_json::Value;
-use tokio::{net::TcpListener, sync::watch, time::Instant};
+use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::script::{Conversation, Reply, Script};
@@ -232,21 +232,23 @@ fn paced(
     guard: InFlight,
 ) -> impl stream::Stream<Item = io::Result<Bytes>> + use<> {
     let pause = Duration::from_millis(script.chunk_ms);
-    let broken = script.break_after.map(|sent| (sent, io::Error::other("scripted break")));
     let mut parts: Vec<io::Result<Bytes>> = chunks.into_iter().map(Ok).collect();
-    if let Some((sent, error)) = broken {
+    if let Some(sent) = script.break_after {
         parts.truncate(sent);
-        parts.push(Err(error));
+        parts.push(Err(io::Error::other("scripted break")));
     }
     let stop = guard.0.stop.clone().cancelled_owned();
     stream::iter(parts)
         .enumerate()
         .then(move |(at, part)| {
-            let alive = &guard;
-            let _ = alive;
+            let _in_flight = &guard;
             async move {
                 if at > 0 && !pause.is_zero() {
-                    tokio::time::sleep_until(Instant::now() + pause).await;
+                    tokio::time::sleep(pause).await;
+                }
+                if part.is_err() {
+                    // Lets the connection send what it holds.
+                    tokio::task::yield_now().await;
                 }
                 part
             }
