@@ -1,0 +1,326 @@
+//! The answer of an investigation, in markdown.
+
+use crate::{
+    case::{Access, Case, namespaces},
+    correlate::{self, Problem},
+    evidence::{Failure, Fetched, Reason},
+    finding::{Finding, Quote},
+    look::Scope,
+    name::Kind,
+    question::Topic,
+    quote,
+};
+
+/// Problems that are told in full; of the others the headline.
+const IN_FULL: usize = 20;
+/// From so many problems on, quotes are shorter.
+const MANY: usize = 4;
+
+/// What it is, for questions that it can not answer.
+pub(crate) fn introduction() -> String {
+    "I am `builtin/triage`: an investigator that works by rules, without a language model. That question needs one, \
+     so I ran nothing.\n\n\
+     **What I can do** is look at this machine and at the cluster that `kubectl` points at, and say what is wrong:\n\n\
+     - *What is wrong?* · *What is wrong in namespace shop?* · *Why is checkout slow?* · *Why does pod web-0 crash?*\n\
+     - *Is the disk full?* · *Why is this machine slow?* · *Which ports are listening?*\n\
+     - *Show me the logs of checkout-api* · *List the pods in namespace shop* · *Describe deployment web*\n\n\
+     **To have a language model answer**, set a key and ask again: `OPENAI_API_KEY` or `ANTHROPIC_API_KEY` in the \
+     environment, or a list of models with `--model-list FILE` (`MODEL_LIST_FILE_LOCATION`)."
+        .to_owned()
+}
+
+/// What is said before a round of looks.
+pub(crate) fn narration(case: &Case<'_>, round: usize, looks: usize) -> String {
+    let place = match (&case.scope, case.question.topic) {
+        (_, Topic::Host) => "this machine".to_owned(),
+        (Scope::Namespace(name), _) => format!("namespace `{name}`"),
+        (Scope::Cluster, Topic::Cluster) => "the cluster".to_owned(),
+        (Scope::Cluster, Topic::Both) => "this machine and the cluster".to_owned(),
+    };
+    let groups = &case.snapshot.groups;
+    match (round, groups.len()) {
+        (0, _) => format!("Looking at {place}.\n"),
+        (_, 0) => format!("Looking closer at {place} ({looks} looks).\n"),
+        (1.., 1) => format!("Looking closer at {}.\n", groups.first().map_or_else(String::new, |group| group.owner.to_string())),
+        (1.., count) => format!("Looking closer at {count} suspects.\n"),
+    }
+}
+
+/// The report: what is wrong, or that nothing is.
+pub(crate) fn report(case: &Case<'_>) -> String {
+    let nothing_seen = case.evidence.fetched.iter().all(|fetched| fetched.failure.is_some());
+    if nothing_seen && !matches!(case.cluster, Access::Closed(_)) {
+        return join([
+            "**I could not look at anything**, so I can not say what is wrong.".to_owned(),
+            unseen(case, &failed(case)),
+        ]);
+    }
+    let (relevant, other) = split(case, correlate::problems(&case.snapshot));
+    let mut parts = vec![headline(case, &relevant)];
+    parts.extend(missing(case));
+    if relevant.len() > 1 {
+        parts.push(overview(&relevant));
+    }
+    for (at, problem) in relevant.iter().take(IN_FULL).enumerate() {
+        parts.push(section(problem, (relevant.len() > 1).then_some(at + 1), relevant.len() >= MANY));
+    }
+    if relevant.is_empty() {
+        parts.push(health(case));
+    }
+    if !other.is_empty() {
+        let list = other.iter().take(8).map(|problem| format!("- {}", problem.cause.title));
+        let rest = other.len().saturating_sub(8);
+        let more = (rest > 0).then(|| format!("- and {rest} more"));
+        parts.push(format!("**Also seen**, beside what you asked about:\n\n{}", list.chain(more).collect::<Vec<_>>().join("\n")));
+    }
+    parts.push(unseen(case, &failed(case)));
+    parts.push(footer(case));
+    join(parts)
+}
+
+fn join(parts: impl IntoIterator<Item = String>) -> String {
+    let parts: Vec<String> = parts.into_iter().map(|part| part.trim_end().to_owned()).filter(|part| !part.is_empty()).collect();
+    parts.join("\n\n")
+}
+
+/// Problems that the question is about, and the others.
+fn split(case: &Case<'_>, problems: Vec<Problem>) -> (Vec<Problem>, Vec<Problem>) {
+    let namespace = match &case.scope {
+        Scope::Namespace(name) => Some(name),
+        Scope::Cluster => None,
+    };
+    problems.into_iter().partition(|problem| {
+        let in_scope = namespace.is_none_or(|name| problem.objects().any(|object| object.namespace.as_ref() == Some(name)));
+        let in_focus = case.focus.objects.is_empty()
+            || problem.objects().any(|object| case.focus.objects.contains(object));
+        let is_host = problem.cause.about.kind == Kind::Host;
+        if is_host { case.question.topic != Topic::Cluster && case.focus.objects.is_empty() } else { in_scope && in_focus }
+    })
+}
+
+fn place(case: &Case<'_>) -> String {
+    let objects = &case.focus.objects;
+    let workloads: Vec<_> = objects.iter().filter(|object| !matches!(object.kind, Kind::Pod | Kind::Service)).collect();
+    let named = if workloads.is_empty() { objects.iter().collect() } else { workloads };
+    let (closed, open) = (matches!(case.cluster, Access::Closed(_)), case.cluster == Access::Open);
+    match (named.as_slice(), &case.scope, case.question.topic) {
+        ([one], ..) => one.to_string(),
+        ([one, two], ..) => format!("{one} and {two}"),
+        ([one, rest @ ..], ..) if !rest.is_empty() => format!("{one} and {} more", rest.len()),
+        (_, Scope::Namespace(name), _) => format!("namespace `{name}`"),
+        (_, Scope::Cluster, Topic::Host) => "this machine".to_owned(),
+        (_, Scope::Cluster, Topic::Cluster) if !closed => "the cluster".to_owned(),
+        (_, Scope::Cluster, _) if open => "the cluster and this machine".to_owned(),
+        (_, Scope::Cluster, _) => "this machine".to_owned(),
+    }
+}
+
+fn headline(case: &Case<'_>, relevant: &[Problem]) -> String {
+    if case.namespace_exists() == Some(false)
+        && let Scope::Namespace(name) = &case.scope
+    {
+        let known = namespaces(case.evidence);
+        let texts: Vec<&str> = known.iter().map(crate::name::Name::as_str).collect();
+        let near = crate::similar::closest(name.as_str(), &texts).map(|near| format!(" Did you mean `{near}`?"));
+        let list: Vec<String> = texts.iter().take(40).map(|name| format!("`{name}`")).collect();
+        return format!("**There is no namespace `{name}`.**{}\n\nThere are {}.", near.unwrap_or_default(), list.join(", "));
+    }
+    match relevant {
+        [] => format!("**I found nothing wrong with {}.**", place(case)),
+        [only] => format!("**{}.**{}", capital(&only.cause.title), follows(only)),
+        [first, ..] => format!("**{} problems in {}. The worst: {}.**", relevant.len(), place(case), first.cause.title),
+    }
+}
+
+fn follows(problem: &Problem) -> String {
+    let named: Vec<String> = problem.consequences.iter().map(|finding| finding.about.to_string()).collect();
+    match named.len() {
+        0 => String::new(),
+        1..=4 => format!(" What is wrong with {} follows from it.", named.join(", ")),
+        count => format!(" {count} other failures follow from it."),
+    }
+}
+
+fn overview(problems: &[Problem]) -> String {
+    let lines = problems.iter().enumerate().map(|(at, problem)| {
+        let more = match problem.consequences.len() {
+            0 => String::new(),
+            1 => " *(1 consequence)*".to_owned(),
+            count => format!(" *({count} consequences)*"),
+        };
+        format!("{}. {}{more}", at + 1, capital(&problem.cause.title))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Names in the question that name nothing that was seen.
+fn missing(case: &Case<'_>) -> Option<String> {
+    let seen_all = case.cluster == Access::Open && case.namespace_exists() != Some(false);
+    let words: Vec<String> = case.focus.unknown.iter().map(|mention| format!("`{}`", mention.word)).collect();
+    if words.is_empty() || !seen_all {
+        return None;
+    }
+    let is_certain = case.focus.unknown.iter().any(|mention| mention.is_certain);
+    let instead = if case.focus.objects.is_empty() { ", so this is about everything I looked at" } else { "" };
+    Some(match is_certain {
+        true => format!("I found nothing named {}{instead}.", words.join(" or ")),
+        false => format!("*Nothing that I saw is named {}{instead}.*", words.join(" or ")),
+    })
+}
+
+fn section(problem: &Problem, number: Option<usize>, is_short: bool) -> String {
+    let finding = &problem.cause;
+    let title = match number {
+        Some(number) => format!("## {number}. {}", capital(&finding.title)),
+        None => "## What I saw".to_owned(),
+    };
+    let most = if is_short { 10 } else { quote::LINES };
+    let quotes: Vec<String> = finding.quotes.iter().map(|quote| block(quote, most)).collect();
+    let steps: Vec<String> = finding
+        .steps
+        .iter()
+        .enumerate()
+        .map(|(at, step)| format!("{}. {}:\n\n{}", at + 1, step.text, indented(&quote::command(&step.command))))
+        .collect();
+    join([
+        title,
+        quotes.join("\n"),
+        format!("**Likely cause.** {}", finding.cause),
+        consequences(&problem.consequences),
+        format!("**Next steps**\n\n{}", steps.join("\n")),
+    ])
+}
+
+fn consequences(findings: &[Finding]) -> String {
+    let lines = findings.iter().map(|finding| {
+        let quote = finding.quotes.last().map(|quote| format!("\n\n{}", indented(&block(quote, 6)))).unwrap_or_default();
+        format!("- {}.{quote}", capital(&finding.title))
+    });
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() { String::new() } else { format!("**What follows from it**\n\n{}", lines.join("\n")) }
+}
+
+fn block(quote: &Quote, most: usize) -> String {
+    quote::block(&quote.command, &quote.lines, most)
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| if line.is_empty() { String::from("\n") } else { format!("   {line}\n") }).collect()
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// What a healthy scope looks like: the rows of what was asked about, and the machine in numbers.
+fn health(case: &Case<'_>) -> String {
+    let snapshot = &case.snapshot;
+    let namespace = match &case.scope {
+        Scope::Namespace(name) => Some(name),
+        Scope::Cluster => None,
+    };
+    let in_focus = |object: &crate::name::Object| {
+        if case.focus.objects.is_empty() { namespace.is_some() && object.namespace.as_ref() == namespace } else { case.focus.objects.contains(object) }
+    };
+    let workloads = snapshot.workloads.iter().filter(|workload| in_focus(&workload.object)).map(|workload| &workload.row);
+    let pods = snapshot.pods.iter().filter(|pod| {
+        let owner = snapshot.owner_of(&pod.namespace, &pod.name);
+        in_focus(&pod.object()) || owner.is_some_and(|owner| in_focus(&owner))
+    });
+    let quotes = [Quote::rows(workloads), Quote::rows(pods.map(|pod| &pod.row))];
+    let old = snapshot.events.iter().filter(|event| in_focus(&event.about) && !event.is_recent()).count();
+    let noise = if old > 0 { format!("{old} old warnings are left; none is about anything that is broken now.") } else { String::new() };
+    let quotes: Vec<String> = quotes.into_iter().flatten().map(|quote| block(&quote, 12)).collect();
+    join([quotes.join("\n"), noise])
+}
+
+fn failed<'c>(case: &'c Case<'_>) -> Vec<&'c Fetched> {
+    case.evidence.fetched.iter().filter(|fetched| fetched.failure.is_some()).collect()
+}
+
+/// What could not be looked at, and why: commands with one reason together.
+pub(crate) fn unseen(case: &Case<'_>, failed: &[&Fetched]) -> String {
+    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
+    if let Access::Closed(failure) = &case.cluster {
+        lines.push((no_cluster_line(failure), Vec::new()));
+    }
+    for fetched in failed {
+        let Some(failure) = &fetched.failure else { continue };
+        let is_cluster = fetched.command.starts_with("kubectl");
+        if (is_cluster && matches!(case.cluster, Access::Closed(_))) || is_expected(fetched) {
+            continue;
+        }
+        let why = quote::plain(&failure.text);
+        match lines.iter_mut().find(|(line, _)| *line == why) {
+            Some((_, commands)) => commands.push(&fetched.command),
+            None => lines.push((why, vec![&fetched.command])),
+        }
+    }
+    let lines: Vec<String> = lines
+        .into_iter()
+        .map(|(why, commands)| match commands.as_slice() {
+            [] => format!("- {why}"),
+            [one] => format!("- {}: {why}", quote::inline(one)),
+            [one, rest @ ..] => format!("- {} and {} more: {why}", quote::inline(one), rest.len()),
+        })
+        .collect();
+    if lines.is_empty() { String::new() } else { format!("## What I could not see\n\n{}", lines.join("\n")) }
+}
+
+/// Failures that tell something, or whose place another look took.
+fn is_expected(fetched: &Fetched) -> bool {
+    let is_replaced = fetched.command.contains(" --previous") && fetched.command.starts_with("kubectl logs");
+    // it fails for a unit that is not active
+    is_replaced || (fetched.command.starts_with("systemctl status") && !fetched.output.is_empty())
+}
+
+fn no_cluster_line(failure: &Failure) -> String {
+    let said = quote::plain(&failure.text);
+    match failure.reason {
+        Reason::NotInstalled => "No Kubernetes cluster: `kubectl` is not installed here.".to_owned(),
+        Reason::NoCluster => "No Kubernetes cluster: `kubectl` has none configured.".to_owned(),
+        Reason::Unreachable => format!("The Kubernetes cluster that `kubectl` is configured for does not answer: {said}."),
+        Reason::Unauthorized => format!("The Kubernetes cluster does not accept the credentials of `kubectl`: {said}."),
+        Reason::Forbidden | Reason::NotFound | Reason::Other => format!("`kubectl` did not work: {said}."),
+    }
+}
+
+/// The whole answer, where a wish is for a cluster that is not there.
+pub(crate) fn no_cluster(failure: &Failure) -> String {
+    format!("**{}**", no_cluster_line(failure))
+}
+
+/// Where it looked, in counts.
+pub(crate) fn footer(case: &Case<'_>) -> String {
+    let snapshot = &case.snapshot;
+    let mut counts = Vec::new();
+    let mut count = |number: usize, what: &str| {
+        if number > 0 {
+            counts.push(format!("{number} {what}{}", if number == 1 { "" } else { "s" }));
+        }
+    };
+    if case.scope == Scope::Cluster {
+        count(namespaces(case.evidence).len(), "namespace");
+        count(snapshot.nodes.len(), "node");
+    }
+    count(pods_in_all(case).unwrap_or(snapshot.pods.len()), "pod");
+    count(snapshot.workloads.len(), "workload");
+    count(snapshot.jobs.len(), "job");
+    count(snapshot.services.len(), "service");
+    count(snapshot.events.len(), "warning");
+    let commands = case.evidence.fetched.iter().filter(|fetched| fetched.failure.is_none());
+    let commands: Vec<String> = commands.map(|fetched| format!("- {}", quote::inline(&fetched.command))).collect();
+    let seen = if counts.is_empty() { String::new() } else { format!(" They cover {}.", counts.join(", ")) };
+    match commands.len() {
+        0 => String::new(),
+        many if many > 12 => format!("*I ran {many} read-only commands.{seen}*"),
+        many => format!("*I ran {many} read-only commands.{seen}*\n\n{}", commands.join("\n")),
+    }
+}
+
+fn pods_in_all(case: &Case<'_>) -> Option<usize> {
+    let counted = case.evidence.shown(&crate::look::pod_counts())?;
+    let numbers = counted.lines().filter_map(|line| line.split_whitespace().next()?.parse::<usize>().ok());
+    Some(numbers.sum())
+}

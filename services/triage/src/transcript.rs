@@ -1,0 +1,154 @@
+//! Reads a request: what is asked now, what was said before, and what the tools returned in this run.
+
+use domain::{Message, Role};
+use model::Request;
+use serde_json::{Map, Value};
+
+/// Text between the parameters and the output of a tool message.
+const ANNOUNCEMENT: &str = "The tool call output follows on the next line.\n";
+const METADATA: &str = "tool_call_metadata=";
+/// Text that agents append to the question.
+const APPENDED: [&str; 3] =
+    ["\n\nWhen querying tools, always query", "The current UTC date and time are", "\n\n# General "];
+
+/// A request, taken apart.
+#[derive(Debug, Default)]
+pub(crate) struct Transcript {
+    /// The question, as the person wrote it.
+    pub(crate) question: String,
+    /// The whole last user message.
+    pub(crate) message: String,
+    /// Earlier questions and answers, oldest first.
+    pub(crate) earlier: Vec<(Role, String)>,
+    /// What the tools returned since the question.
+    pub(crate) results: Vec<Returned>,
+    /// Replies with tool calls since the question.
+    pub(crate) rounds: usize,
+    /// Tool calls in the whole conversation.
+    pub(crate) calls: usize,
+}
+
+/// What one tool call returned.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Returned {
+    pub(crate) tool: String,
+    pub(crate) arguments: Map<String, Value>,
+    /// The output, whole or what there is of it.
+    pub(crate) output: String,
+    /// Why it failed.
+    pub(crate) error: Option<String>,
+}
+
+impl Transcript {
+    pub(crate) fn read(request: &Request) -> Self {
+        let messages = &request.messages;
+        let asked = messages.iter().rposition(|message| message.role == Role::User);
+        let (earlier, run) = messages.split_at(asked.unwrap_or(0));
+        let message = run.first().map(Message::joined_text).unwrap_or_default();
+        Self {
+            question: question_of(&message),
+            message,
+            earlier: earlier.iter().filter_map(spoken).collect(),
+            results: run.iter().filter_map(|message| returned(message, run)).collect(),
+            rounds: run.iter().filter(|message| !message.tool_calls.is_empty()).count(),
+            calls: messages.iter().map(|message| message.tool_calls.len()).sum(),
+        }
+    }
+}
+
+fn question_of(message: &str) -> String {
+    let end = APPENDED.iter().filter_map(|mark| message.find(mark)).min().unwrap_or(message.len());
+    message.get(..end).unwrap_or(message).trim().to_owned()
+}
+
+fn spoken(message: &Message) -> Option<(Role, String)> {
+    let text = message.joined_text();
+    match message.role {
+        Role::User => Some((Role::User, question_of(&text))),
+        Role::Assistant if !text.trim().is_empty() => Some((Role::Assistant, text)),
+        Role::Assistant | Role::System | Role::Tool => None,
+    }
+}
+
+fn returned(message: &Message, run: &[Message]) -> Option<Returned> {
+    let (id, tool) = message.answers.as_ref()?;
+    let call = run.iter().flat_map(|message| &message.tool_calls).find(|call| call.id == *id)?;
+    let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let text = message.joined_text();
+    let body = text.split_once(ANNOUNCEMENT).map_or(text.as_str(), |(_, body)| body);
+    let body = without_metadata(body);
+    let command = arguments.get("command").and_then(Value::as_str);
+    let (error, output) = match command {
+        Some(command) if is_headed(body, command) => (None, body),
+        Some(_) => split_error(body),
+        None if looks_failed(body) => split_error(body),
+        None => (None, body),
+    };
+    let output = command.and_then(|command| output.strip_prefix(command)).unwrap_or(output);
+    Some(Returned {
+        tool: tool.clone(),
+        output: output.strip_prefix('\n').unwrap_or(output).to_owned(),
+        error: error.map(str::to_owned),
+        arguments,
+    })
+}
+
+fn without_metadata(body: &str) -> &str {
+    let Some(rest) = body.strip_prefix(METADATA) else { return body };
+    let mut json = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+    match json.next() {
+        Some(Ok(_)) => rest.get(json.byte_offset()..).unwrap_or_default(),
+        Some(Err(_)) | None => rest,
+    }
+}
+
+fn is_headed(body: &str, command: &str) -> bool {
+    body.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))
+}
+
+fn looks_failed(body: &str) -> bool {
+    let starts = ["Error", "error:", "Failed", "Tool call", "Command", "Refused", "Unknown tool"];
+    starts.iter().any(|start| body.starts_with(start)) && body.contains(":\n\n")
+}
+
+fn split_error(body: &str) -> (Option<&str>, &str) {
+    match body.split_once(":\n\n") {
+        Some((error, data)) => (Some(error), data),
+        None => (Some(body), ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{CallId, ToolCall};
+
+    use super::*;
+
+    fn conversation(body: &str) -> Request {
+        let arguments = r#"{"command":"df -P","suggested_prefixes":["df"]}"#.to_owned();
+        let id = CallId::new("c1");
+        let mut asks = Message::text(Role::Assistant, "");
+        asks.tool_calls = vec![ToolCall { id: id.clone(), name: "bash".into(), arguments }];
+        let text = format!("Params used for the tool call: {{\"command\": \"df -P\"}}. {ANNOUNCEMENT}{body}");
+        let question = "disk?\n\n\n\nWhen querying tools, always query for the relevant time period. The current";
+        let messages = vec![Message::text(Role::User, question), asks, Message::tool(id, "bash", text)];
+        Request { messages, ..Request::default() }
+    }
+
+    #[test]
+    fn output_and_errors_are_told_apart() {
+        let metadata = r#"tool_call_metadata={"tool_name": "bash", "tool_call_id": "c1"}"#;
+        for (body, output, error) in [
+            ("df -P\nFilesystem\n/dev/x", "Filesystem\n/dev/x", None),
+            ("df -P\n", "", None),
+            ("Error: exit status 1:\n\ndf -P\nno such", "no such", Some("Error: exit status 1")),
+            ("Tool call rejected: no:\n\n", "", Some("Tool call rejected: no")),
+            ("Refused", "", Some("Refused")),
+        ] {
+            let read = Transcript::read(&conversation(&format!("{metadata}{body}")));
+            assert_eq!(read.question, "disk?");
+            let result = read.results.first().expect("a result");
+            assert_eq!((result.output.as_str(), result.error.as_deref()), (output, error), "{body}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The investigator as a model: a request in; tool calls or the answer out.
+
+use domain::{CallId, Message, Role, ToolCall, Usage, tokens};
+use futures_util::{
+    FutureExt, StreamExt,
+    future::BoxFuture,
+    stream,
+};
+use model::{Delta, Deltas, Error, Info, Model, Reply, Request};
+
+use crate::{
+    answer,
+    case::Case,
+    evidence::Evidence,
+    look::Look,
+    question::{Intent, Question},
+    show,
+    time::Moment,
+    transcript::Transcript,
+};
+
+/// Replies with tool calls; after them the answer is written with what there is.
+const ROUNDS: usize = 6;
+/// Tool calls in one reply.
+const PARALLEL: usize = 64;
+
+/// A deterministic investigator: what it does next is a pure function of the request.
+#[derive(Debug)]
+pub struct Triage {
+    info: Info,
+}
+
+impl Triage {
+    /// A new investigator. It needs no key, no file and no network of its own.
+    pub fn new() -> Self {
+        Self {
+            info: Info {
+                name: "builtin/triage".into(),
+                provider: "builtin".into(),
+                id: "triage".into(),
+                context_window: 1_000_000,
+                max_output_tokens: 64_000,
+            },
+        }
+    }
+}
+
+impl Default for Triage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Model for Triage {
+    fn info(&self) -> &Info {
+        &self.info
+    }
+
+    fn call(&self, request: Request) -> BoxFuture<'_, Result<Deltas, Error>> {
+        async move {
+            let reply = reply(&request);
+            let pieces = pieces(&reply.message.joined_text());
+            let deltas = pieces.into_iter().map(Delta::Text).chain([Delta::Done(reply)]).map(Ok);
+            Ok(stream::iter(deltas).boxed())
+        }
+        .boxed()
+    }
+}
+
+fn reply(request: &Request) -> Reply {
+    let transcript = Transcript::read(request);
+    let next = decide(request, &transcript);
+    let (text, tool_calls, finish_reason) = match next {
+        Next::Answer(text) => (text, Vec::new(), "stop"),
+        Next::Look(narration, calls) => (narration, calls, "tool_calls"),
+    };
+    let message = Message { tool_calls, ..Message::text(Role::Assistant, text) };
+    let prompt = tokens::of_text(&request.system) + request.messages.iter().map(tokens::of_message).sum::<u64>();
+    let usage = Usage { prompt, completion: tokens::of_message(&message), ..Usage::default() };
+    Reply { message, usage, finish_reason: finish_reason.to_owned() }
+}
+
+enum Next {
+    Look(String, Vec<ToolCall>),
+    Answer(String),
+}
+
+fn decide(request: &Request, transcript: &Transcript) -> Next {
+    let question = Question::read(transcript);
+    if question.intent == Intent::Other {
+        return Next::Answer(answer::introduction());
+    }
+    let evidence = Evidence::new(transcript.results.clone());
+    let case = Case::open(&question, &evidence, Moment::stated(&transcript.message));
+    let looks = match question.intent {
+        Intent::Show(wish) => show::looks(&case, wish),
+        Intent::Investigate | Intent::Other => case.looks(),
+    };
+    let calls = calls(request, transcript, &evidence, looks);
+    if !calls.is_empty() && transcript.rounds < ROUNDS {
+        return Next::Look(answer::narration(&case, transcript.rounds, calls.len()), calls);
+    }
+    Next::Answer(match question.intent {
+        Intent::Show(wish) => show::answer(&case, wish),
+        Intent::Investigate | Intent::Other => answer::report(&case),
+    })
+}
+
+/// The calls for the looks that were not taken yet.
+fn calls(request: &Request, transcript: &Transcript, evidence: &Evidence, looks: Vec<Look>) -> Vec<ToolCall> {
+    let offered = |name: &str| request.tools.iter().any(|tool| tool.name == name);
+    let mut calls: Vec<ToolCall> = Vec::new();
+    for look in looks.iter().filter(|look| evidence.of(look).is_none()) {
+        let Some((name, arguments)) = look.call(offered) else { continue };
+        let arguments = arguments.to_string();
+        if calls.len() < PARALLEL && !calls.iter().any(|call| call.name == name && call.arguments == arguments) {
+            let id = CallId::new(format!("triage_{}", transcript.calls + calls.len() + 1));
+            calls.push(ToolCall { id, name: name.to_owned(), arguments });
+        }
+    }
+    calls
+}
+
+/// A text in pieces, as a model that writes would stream it: by lines.
+fn pieces(text: &str) -> Vec<String> {
+    text.split_inclusive('\n').map(str::to_owned).collect()
+}

@@ -1,0 +1,5 @@
+//! Whole investigations: a question in, tools that answer, a report out.
+
+mod ask;
+mod cluster;
+mod support;
