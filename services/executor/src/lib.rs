@@ -1,1 +1,73 @@
-//! Placeholder while the workspace takes shape.
+//! The executor: judges tool calls and runs them out of process. It knows no conversation and holds no model key.
+//!
+//! # Layout
+//! * `service`: the gRPC service and the executions that it keeps
+//! * `tools`: what a model may call, and what each call runs
+//! * `policy`: what may run
+//! * `process`: how it runs, and how all of it ends
+
+mod config;
+mod policy;
+mod process;
+mod service;
+mod tools;
+
+use std::sync::Arc;
+
+use wire::executor::tool_executor_server::ToolExecutorServer;
+
+pub use config::{Config, ConfigError};
+pub use process::launcher;
+pub use service::Service;
+
+use service::Catalogue;
+
+/// Why an executor could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A limit that must be at least one is zero.
+    #[error("`{0}` must be at least 1")]
+    Zero(&'static str),
+}
+
+/// An executor. Dropping the last of it and of its services ends everything that it runs.
+#[derive(Clone, Debug)]
+pub struct Executor {
+    service: Arc<Service>,
+}
+
+impl Executor {
+    /// Makes an executor and looks for the programs that its tools need. A missing one is no error: its toolset
+    /// says so.
+    pub async fn build(config: Config) -> Result<Self, Error> {
+        for (name, value) in [("concurrency", config.concurrency), ("output_bytes", config.output_bytes)] {
+            if value == 0 {
+                return Err(Error::Zero(name));
+            }
+        }
+        let launcher =
+            process::Launcher { program: config.launcher.clone(), environment: config.environment.clone() };
+        let settings = tools::Settings {
+            bash: config.bash.clone(),
+            kubectl: config.kubectl.clone(),
+            jq: config.jq.clone(),
+            policy: policy::Policy { kubeconfigs: config.kubeconfigs() },
+            kubectl_timeout: config.kubectl_timeout,
+            bash_timeout: config.bash_timeout,
+            longest_timeout: config.longest_timeout,
+        };
+        let catalogue = Catalogue::probe(&settings, &launcher).await;
+        let service = Service::new(&config, settings, launcher, catalogue);
+        Ok(Self { service: Arc::new(service) })
+    }
+
+    /// The service, to be added to a server.
+    pub fn service(&self) -> ToolExecutorServer<Service> {
+        ToolExecutorServer::from_arc(Arc::clone(&self.service))
+    }
+
+    /// Takes no more calls, ends those that run with all their processes, and waits for that.
+    pub async fn shutdown(&self) {
+        self.service.shutdown().await;
+    }
+}

@@ -1,0 +1,163 @@
+//! What an executor is told when it starts.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+
+/// Settings of an executor. Every limit has a default.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The program that becomes a launcher when its first argument is [`crate::launcher::ARG`]. Default: the
+    /// running program.
+    pub launcher: PathBuf,
+    /// bash, as a name or a path. Default `bash`.
+    pub bash: String,
+    /// kubectl, as a name or a path. Default `kubectl`. `SLEUTH_KUBECTL`.
+    pub kubectl: String,
+    /// jq, as a name or a path. Default `jq`. `SLEUTH_JQ`.
+    pub jq: String,
+    /// The whole environment of the commands. Default: of the executor's own, what names places and languages.
+    /// `SLEUTH_EXECUTOR_PASS_ENV` names more variables to pass on, separated by commas.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Bytes kept of each stream of a command, half of them from its end. Default 1 MiB.
+    /// `SLEUTH_EXECUTOR_OUTPUT_BYTES`.
+    pub output_bytes: usize,
+    /// Time for a bash command that asks for none. Default 30 s. `SLEUTH_EXECUTOR_BASH_TIMEOUT`, in seconds.
+    pub bash_timeout: Duration,
+    /// Time for each use of kubectl. Default 60 s. `SLEUTH_EXECUTOR_KUBECTL_TIMEOUT`, in seconds.
+    pub kubectl_timeout: Duration,
+    /// The longest time that a command may ask for. Default 600 s. `SLEUTH_EXECUTOR_LONGEST_TIMEOUT`, in seconds.
+    pub longest_timeout: Duration,
+    /// Executions that run at the same time. Default 64. `SLEUTH_EXECUTOR_CONCURRENCY`.
+    pub concurrency: usize,
+    /// Executions that wait for a place; one more is refused. Default 256. `SLEUTH_EXECUTOR_QUEUE`.
+    pub queue: usize,
+    /// How long an execution runs on that nobody reads. Default 30 s. `SLEUTH_EXECUTOR_ORPHAN_GRACE`, in seconds.
+    pub orphan_grace: Duration,
+    /// How long an execution that has ended can be attached to. Default 5 min.
+    pub kept_for: Duration,
+    /// How many such executions are kept. Default 256.
+    pub kept_executions: usize,
+    /// How many bytes of their events are kept. Default 64 MiB.
+    pub kept_bytes: usize,
+    /// How often an execution says that it still runs. Default 5 s.
+    pub heartbeat: Duration,
+}
+
+/// A setting that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{name} must be {wanted}, and is {value:?}")]
+pub struct ConfigError {
+    name: &'static str,
+    wanted: &'static str,
+    value: String,
+}
+
+/// Variables that commands get. None of them holds a secret.
+const PASSED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_COLLATE",
+    "LC_MESSAGES",
+    "LC_NUMERIC",
+    "LC_TIME",
+    "TZ",
+    "KUBERNETES_SERVICE_HOST",
+    "KUBERNETES_SERVICE_PORT",
+    "KUBERNETES_SERVICE_PORT_HTTPS",
+];
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+impl Config {
+    /// Reads the settings from variables, of which `get` knows the values.
+    pub fn from_env(get: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let seconds = |name, default| Ok(Duration::from_secs(number(get, name, default)?));
+        Ok(Self {
+            launcher: PathBuf::from("/proc/self/exe"),
+            bash: "bash".to_owned(),
+            kubectl: get("SLEUTH_KUBECTL").unwrap_or_else(|| "kubectl".to_owned()),
+            jq: get("SLEUTH_JQ").unwrap_or_else(|| "jq".to_owned()),
+            environment: environment(get),
+            output_bytes: number(get, "SLEUTH_EXECUTOR_OUTPUT_BYTES", 1 << 20)?,
+            bash_timeout: seconds("SLEUTH_EXECUTOR_BASH_TIMEOUT", 30)?,
+            kubectl_timeout: seconds("SLEUTH_EXECUTOR_KUBECTL_TIMEOUT", 60)?,
+            longest_timeout: seconds("SLEUTH_EXECUTOR_LONGEST_TIMEOUT", 600)?,
+            concurrency: number(get, "SLEUTH_EXECUTOR_CONCURRENCY", 64)?,
+            queue: number(get, "SLEUTH_EXECUTOR_QUEUE", 256)?,
+            orphan_grace: seconds("SLEUTH_EXECUTOR_ORPHAN_GRACE", 30)?,
+            kept_for: Duration::from_secs(300),
+            kept_executions: 256,
+            kept_bytes: 64 << 20,
+            heartbeat: Duration::from_secs(5),
+        })
+    }
+
+    /// The files that `KUBECONFIG` names for the commands, and the usual one.
+    pub(crate) fn kubeconfigs(&self) -> Vec<PathBuf> {
+        let value = |name: &str| self.environment.iter().find(|(own, _)| own == name).map(|(_, value)| value);
+        let named = value("KUBECONFIG").into_iter().flat_map(std::env::split_paths);
+        named.chain(value("HOME").map(|home| Path::new(home).join(".kube/config"))).collect()
+    }
+}
+
+fn number<T: FromStr>(get: &dyn Fn(&str) -> Option<String>, name: &'static str, default: T) -> Result<T, ConfigError> {
+    match get(name) {
+        None => Ok(default),
+        Some(value) => match value.parse() {
+            Ok(number) => Ok(number),
+            Err(_) => Err(ConfigError { name, wanted: "a whole number", value }),
+        },
+    }
+}
+
+fn environment(get: &dyn Fn(&str) -> Option<String>) -> Vec<(OsString, OsString)> {
+    let more = get("SLEUTH_EXECUTOR_PASS_ENV").unwrap_or_default();
+    let names = PASSED.iter().copied().chain(more.split(',').map(str::trim).filter(|name| !name.is_empty()));
+    let mut environment: Vec<(OsString, OsString)> =
+        names.filter_map(|name| Some((name.into(), get(name)?.into()))).collect();
+    if get("PATH").is_none() {
+        environment.push(("PATH".into(), DEFAULT_PATH.into()));
+    }
+    if let Some(kubeconfig) = get("KUBECONFIG").and_then(|paths| absolute(&paths)) {
+        environment.push(("KUBECONFIG".into(), kubeconfig));
+    }
+    environment
+}
+
+/// Commands run elsewhere than the executor, so that relative paths would miss.
+fn absolute(paths: &str) -> Option<OsString> {
+    let paths = std::env::split_paths(paths).filter_map(|path| std::path::absolute(path).ok());
+    std::env::join_paths(paths).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_listed_variables_reach_commands() {
+        let get = |name: &str| match name {
+            "SLEUTH_EXECUTOR_PASS_ENV" => Some("AWS_PROFILE, MISSING".to_owned()),
+            "KUBECONFIG" => Some("relative:/absolute".to_owned()),
+            "OPENAI_API_KEY" | "AWS_PROFILE" | "HOME" => Some("value".to_owned()),
+            _ => None,
+        };
+        let config = Config::from_env(&get).unwrap();
+        let names: Vec<_> = config.environment.iter().filter_map(|(name, _)| name.to_str()).collect();
+        assert_eq!(names, ["HOME", "AWS_PROFILE", "PATH", "KUBECONFIG"]);
+        assert!(config.kubeconfigs()[..2].iter().all(|path| path.is_absolute()));
+    }
+
+    #[test]
+    fn a_wrong_number_names_its_variable() {
+        let get = |name: &str| (name == "SLEUTH_EXECUTOR_QUEUE").then(|| "many".to_owned());
+        assert!(Config::from_env(&get).unwrap_err().to_string().contains("SLEUTH_EXECUTOR_QUEUE"));
+    }
+}

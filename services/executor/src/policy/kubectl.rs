@@ -1,0 +1,134 @@
+//! kubectl: the verbs that only read, the options of each, and the kinds that are not shown.
+
+use super::options::{Given, Options};
+
+/// Options that come before or after any verb.
+const SHORT_VALUED: &str = "n";
+const LONG: &[&str] = &["help", "match-server-version", "warnings-as-errors"];
+const LONG_VALUED: &[&str] = &["namespace", "context", "request-timeout"];
+
+/// The verbs that may run. The second word of those that have one is in [`second_word`].
+const VERBS: &[(&str, Options<'static>)] = &[
+    ("get", GET),
+    ("describe", Options { short: "AR", short_valued: "l", long: &["all-namespaces", "show-events"], long_valued: &["selector", "chunk-size"] }),
+    ("logs", LOGS),
+    ("top", Options { short: "A", short_valued: "l", long: &["all-namespaces", "containers", "no-headers", "sum", "use-protocol-buffers", "show-capacity", "show-swap"], long_valued: &["selector", "sort-by", "field-selector"] }),
+    ("events", Options { short: "Aw", short_valued: "o", long: &["all-namespaces", "watch", "no-headers"], long_valued: &["for", "types", "output", "chunk-size"] }),
+    ("explain", Options { short: "", short_valued: "o", long: &["recursive"], long_valued: &["api-version", "output"] }),
+    ("api-resources", Options { short: "", short_valued: "o", long: &["cached", "namespaced", "no-headers"], long_valued: &["api-group", "categories", "output", "sort-by", "verbs"] }),
+    ("api-versions", NONE),
+    ("version", Options { short: "", short_valued: "o", long: &["client", "short"], long_valued: &["output"] }),
+    ("cluster-info", NONE),
+    ("config", Options { short: "", short_valued: "o", long: &["minify", "no-headers"], long_valued: &["output"] }),
+    ("auth", Options { short: "Aq", short_valued: "o", long: &["all-namespaces", "list", "quiet", "no-headers"], long_valued: &["subresource", "output"] }),
+    ("rollout", Options { short: "w", short_valued: "ol", long: &["watch"], long_valued: &["revision", "timeout", "selector", "output"] }),
+];
+
+const NONE: Options<'static> = Options { short: "", short_valued: "", long: &[], long_valued: &[] };
+const GET: Options<'static> = Options {
+    short: "Aw",
+    short_valued: "loL",
+    long: &["all-namespaces", "watch", "watch-only", "output-watch-events", "no-headers", "show-labels", "show-kind", "show-managed-fields", "ignore-not-found", "server-print", "allow-missing-template-keys"],
+    long_valued: &["selector", "output", "label-columns", "field-selector", "sort-by", "chunk-size", "subresource"],
+};
+const LOGS: Options<'static> = Options {
+    short: "fp",
+    short_valued: "cl",
+    long: &["follow", "previous", "all-containers", "all-pods", "prefix", "timestamps", "ignore-errors"],
+    long_valued: &["container", "selector", "since", "since-time", "tail", "limit-bytes", "max-log-requests", "pod-running-timeout"],
+};
+
+const ALLOWED: &str = "only get, describe, logs, top, events, explain, api-resources, api-versions, version, cluster-info, config view, auth can-i and rollout status or history are allowed";
+
+/// Judges kubectl's arguments. The error completes "`kubectl`: ".
+pub(super) fn check(arguments: &[String]) -> Result<(), String> {
+    let at = verb_index(arguments)?;
+    let verb = &arguments[at];
+    let Some((name, own)) = VERBS.iter().find(|(name, _)| name == verb) else {
+        return Err(format!("`{verb}` is not allowed; {ALLOWED}"));
+    };
+    let given = read(own, arguments)?;
+    let operands = given.operands.get(1..).unwrap_or_default();
+    second_word(name, arguments.get(at + 1), operands)?;
+    if matches!(*name, "get" | "describe") {
+        kinds(operands)?;
+    }
+    outputs(&given)
+}
+
+/// Where the verb is. Before it, kubectl takes the word after an option that it does not know yet for its value,
+/// so that only options with a known value may stand there.
+fn verb_index(arguments: &[String]) -> Result<usize, String> {
+    let mut at = 0;
+    while let Some(argument) = arguments.get(at) {
+        if !argument.starts_with('-') {
+            return Ok(at);
+        }
+        let name = argument.split('=').next().unwrap_or_default();
+        if name != "-n" && !name.strip_prefix("--").is_some_and(|name| LONG_VALUED.contains(&name)) {
+            return Err(format!("the option `{argument}` belongs after the verb"));
+        }
+        at += if argument.contains('=') { 1 } else { 2 };
+    }
+    Err(format!("a verb is missing; {ALLOWED}"))
+}
+
+/// Reads arguments with a verb's options and the common ones.
+fn read(own: &Options<'_>, arguments: &[String]) -> Result<Given, String> {
+    Options {
+        short: &format!("{}h", own.short),
+        short_valued: &format!("{}{SHORT_VALUED}", own.short_valued),
+        long: &[own.long, LONG].concat(),
+        long_valued: &[own.long_valued, LONG_VALUED].concat(),
+    }
+    .read(arguments)
+}
+
+/// Judges the second word of verbs that have one. It must follow at once, for the reason given above.
+fn second_word(verb: &str, next: Option<&String>, operands: &[String]) -> Result<(), String> {
+    let allowed: &[&str] = match verb {
+        "config" => &["view", "current-context", "get-contexts", "get-clusters"],
+        "auth" => &["can-i", "whoami"],
+        "rollout" => &["status", "history"],
+        "top" => &["pod", "pods", "po", "node", "nodes", "no"],
+        "cluster-info" if operands.is_empty() => return Ok(()),
+        "cluster-info" => return Err(format!("only `cluster-info` alone is allowed; {ALLOWED}")),
+        _ => return Ok(()),
+    };
+    match next {
+        Some(word) if allowed.contains(&word.as_str()) => Ok(()),
+        Some(word) => Err(format!("`{verb} {word}` is not allowed; {ALLOWED}")),
+        None => Err(format!("`{verb}` needs one of: {}", allowed.join(", "))),
+    }
+}
+
+/// Refuses kinds whose content is secret: in the list of kinds, and before the slash of each name.
+fn kinds(operands: &[String]) -> Result<(), String> {
+    let first = operands.first().into_iter().flat_map(|first| first.split(','));
+    let named = operands.iter().flat_map(|operand| operand.split(',')).filter(|part| part.contains('/'));
+    for part in first.chain(named) {
+        check_kind(part.split('/').next().unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// Refuses one kind, in any of its spellings: `Secret`, `secrets`, `secrets.v1.`.
+pub(crate) fn check_kind(kind: &str) -> Result<(), String> {
+    let name = kind.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    if matches!(name.as_str(), "secret" | "secrets") {
+        return Err("Secrets are not shown; whether one exists can be seen in the events and status of what uses it".to_owned());
+    }
+    Ok(())
+}
+
+fn outputs(given: &Given) -> Result<(), String> {
+    let formats = given.options.iter().filter(|(name, _)| matches!(name.as_str(), "-o" | "--output"));
+    for format in formats.filter_map(|(_, value)| value.as_deref()) {
+        let kind = format.split('=').next().unwrap_or_default();
+        const FORMATS: &[&str] = &["wide", "yaml", "json", "name", "jsonpath", "jsonpath-as-json", "go-template", "template", "custom-columns", "plaintext", "plaintext-openapiv2", "kyaml", ""];
+        if !FORMATS.contains(&kind) {
+            return Err(format!("the output format `{kind}` is not allowed"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! One execution: its events, who reads them, and the right to end it.
+
+use std::{
+    collections::VecDeque,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::{Stream, stream};
+use tokio::{
+    sync::watch,
+    time::{Instant, Interval, MissedTickBehavior, interval_at},
+};
+use tokio_util::sync::CancellationToken;
+use wire::executor::{
+    Accepted, ExecuteEvent, Finished, Heartbeat, OutputChunk, OutputStream, execute_event::Kind,
+};
+
+use crate::process::Source;
+
+/// The most pieces in which output is shown as it comes. Bytes are limited as well.
+const LIVE_CHUNKS: usize = 8192;
+
+/// What is asked to be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    pub(super) tool: String,
+    pub(super) arguments_json: String,
+}
+
+/// An execution from its admission until it is forgotten.
+#[derive(Debug)]
+pub(super) struct Execution {
+    pub(super) call: Call,
+    pub(super) started: Instant,
+    /// Ends it.
+    pub(super) cancel: CancellationToken,
+    live_bytes: usize,
+    log: Mutex<Log>,
+    /// How many events there are.
+    length: watch::Sender<u64>,
+    /// How many streams read it.
+    readers: watch::Sender<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    events: VecDeque<ExecuteEvent>,
+    shown: usize,
+    finished: bool,
+}
+
+impl Execution {
+    pub(super) fn new(id: &str, instance: &str, call: Call, live_bytes: usize, cancel: CancellationToken) -> Self {
+        let execution = Self {
+            call,
+            started: Instant::now(),
+            cancel,
+            live_bytes,
+            log: Mutex::default(),
+            length: watch::Sender::new(0),
+            readers: watch::Sender::new(0),
+        };
+        execution.push(Kind::Accepted(Accepted { execution_id: id.to_owned(), instance: instance.to_owned() }));
+        execution
+    }
+
+    /// Shows output as it comes, until there is too much.
+    pub(super) fn output(&self, source: Source, offset: u64, bytes: &[u8]) {
+        {
+            let mut log = self.log();
+            if log.shown + bytes.len() > self.live_bytes || log.events.len() >= LIVE_CHUNKS {
+                log.shown = self.live_bytes;
+                return;
+            }
+            log.shown += bytes.len();
+        }
+        let stream = match source {
+            Source::Stdout => OutputStream::Stdout,
+            Source::Stderr => OutputStream::Stderr,
+        };
+        self.push(Kind::Output(OutputChunk { stream: stream.into(), offset, data: Bytes::copy_from_slice(bytes) }));
+    }
+
+    /// Ends it. Nothing comes after the first end.
+    pub(super) fn finish(&self, finished: Finished) {
+        self.push(Kind::Finished(finished));
+    }
+
+    fn push(&self, kind: Kind) {
+        let mut log = self.log();
+        if log.finished {
+            return;
+        }
+        log.finished = matches!(kind, Kind::Finished(_));
+        let sequence = log.events.len() as u64 + 1;
+        log.events.push_back(ExecuteEvent { sequence, kind: Some(kind) });
+        self.length.send_replace(sequence);
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        self.log().finished
+    }
+
+    /// Roughly the memory that it holds.
+    pub(super) fn bytes(&self) -> usize {
+        let events: usize = self.log().events.iter().map(size).sum();
+        events + self.call.arguments_json.len()
+    }
+
+    /// Returns when nobody has read it for `grace`.
+    pub(super) async fn orphaned(&self, grace: Duration) {
+        let mut readers = self.readers.subscribe();
+        loop {
+            if readers.wait_for(|readers| *readers == 0).await.is_err() {
+                return std::future::pending().await;
+            }
+            match tokio::time::timeout(grace, readers.wait_for(|readers| *readers > 0)).await {
+                Ok(_) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Streams what came after `sequence`, then what comes, to the end.
+    pub(super) fn read(
+        self: &Arc<Self>,
+        after: u64,
+        heartbeat: Duration,
+    ) -> impl Stream<Item = ExecuteEvent> + Send + use<> {
+        stream::unfold(Reader::new(self, after, heartbeat), |mut reader| async {
+            let event = reader.next().await?;
+            Some((event, reader))
+        })
+    }
+
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A stream's place in an execution. While it exists the execution has a reader.
+struct Reader {
+    execution: Arc<Execution>,
+    seen: u64,
+    length: watch::Receiver<u64>,
+    heartbeat: Interval,
+    ended: bool,
+}
+
+impl Reader {
+    fn new(execution: &Arc<Execution>, after: u64, period: Duration) -> Self {
+        execution.readers.send_modify(|readers| *readers += 1);
+        let mut heartbeat = interval_at(Instant::now() + period, period);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            execution: Arc::clone(execution),
+            seen: after,
+            length: execution.length.subscribe(),
+            heartbeat,
+            ended: false,
+        }
+    }
+
+    async fn next(&mut self) -> Option<ExecuteEvent> {
+        if self.ended {
+            return None;
+        }
+        loop {
+            {
+                let log = self.execution.log();
+                let next = usize::try_from(self.seen).ok().and_then(|seen| log.events.get(seen));
+                if let Some(event) = next {
+                    self.seen = event.sequence;
+                    self.ended = matches!(event.kind, Some(Kind::Finished(_)));
+                    return Some(event.clone());
+                }
+                if log.finished {
+                    return None;
+                }
+            }
+            let seen = self.seen;
+            tokio::select! {
+                grown = pin!(self.length.wait_for(|length| *length > seen)) => drop(grown.ok()?),
+                _ = self.heartbeat.tick() => {
+                    let elapsed = self.execution.started.elapsed().try_into().ok();
+                    return Some(ExecuteEvent { sequence: 0, kind: Some(Kind::Heartbeat(Heartbeat { elapsed })) });
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.execution.readers.send_modify(|readers| *readers -= 1);
+    }
+}
+
+fn size(event: &ExecuteEvent) -> usize {
+    const OVERHEAD: usize = 128;
+    OVERHEAD
+        + match &event.kind {
+            Some(Kind::Output(chunk)) => chunk.data.len(),
+            Some(Kind::Finished(finished)) => finished.data.len() + finished.error.len() + finished.invocation.len(),
+            Some(Kind::Accepted(_) | Kind::HostCall(_) | Kind::Heartbeat(_)) | None => 0,
+        }
+}

@@ -1,0 +1,71 @@
+//! `bash`: commands that the policy lets through.
+
+use std::time::Duration;
+
+use super::{
+    Arguments, Decision, Plan, Presentation, Run, Settings, Tool, Toolset, Work, parameters::Parameter, present,
+};
+use crate::{
+    policy::Verdict,
+    process::{Outcome, Spec},
+};
+
+pub(super) const TOOLS: &[Tool] = &[Tool {
+    name: "bash",
+    toolset: Toolset::Bash,
+    needs_jq: false,
+    description: "Runs a read-only bash command and returns its output, standard error included.",
+    parameters: &[
+        Parameter::text("command", "The command line."),
+        Parameter::texts(
+            "suggested_prefixes",
+            "For each program of the command, the beginning that identifies it, such as `kubectl get` or `grep`.",
+        )
+        .optional(),
+        Parameter::integer("timeout", "Seconds after which the command is killed. 30 unless given.").optional(),
+    ],
+    plan,
+}];
+
+fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
+    let command = arguments.text("command").trim().to_owned();
+    if let Some(invented) = arguments.texts("suggested_prefixes").find(|prefix| !command.contains(*prefix)) {
+        return Err(format!("Invalid prefix: `{invented}` does not occur in the command"));
+    }
+    let judgement = settings.policy.judge_bash(&command);
+    let decision = match (judgement.verdict, judgement.script) {
+        (Verdict::Allow, Some(script)) => Decision::Allow(Work::Run(Run {
+            specs: vec![Spec {
+                pipeline: vec![vec![settings.bash.clone(), "-c".to_owned(), script]],
+                merge_stderr: true,
+            }],
+            timeout: timeout(settings, arguments)?,
+            present: presenter(command.clone()),
+            invocation: command.clone(),
+        })),
+        (Verdict::Allow | Verdict::Ask | Verdict::Deny, _) => Decision::Deny(judgement.reason),
+    };
+    Ok(Plan { description: command, effect: judgement.effect, decision })
+}
+
+fn timeout(settings: &Settings, arguments: &Arguments) -> Result<Duration, String> {
+    match arguments.integer("timeout").map(u64::try_from) {
+        None => Ok(settings.bash_timeout),
+        Some(Ok(seconds @ 1..)) => Ok(Duration::from_secs(seconds).min(settings.longest_timeout)),
+        Some(_) => Err("the parameter `timeout` must be at least 1".to_owned()),
+    }
+}
+
+fn presenter(command: String) -> super::Present {
+    Box::new(move |outcomes: &[Outcome]| {
+        let Some(outcome) = outcomes.first() else { return Presentation::NoData(String::new()) };
+        let output = present::both(outcome);
+        let output = output.trim();
+        let data = format!("{command}\n{output}");
+        match present::failure(&command, outcome) {
+            Some(error) => Presentation::Error { data, error },
+            None if output.is_empty() => Presentation::NoData(data),
+            None => Presentation::Success(data),
+        }
+    })
+}

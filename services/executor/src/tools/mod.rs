@@ -1,0 +1,128 @@
+//! The tools: what a model may call, and what each call runs.
+//!
+//! A tool is data and two functions: one plans a call, the other presents what came of it. Nothing here starts a
+//! process.
+
+use std::time::Duration;
+
+use crate::{
+    policy::{Effect, Policy},
+    process::{Outcome, Spec},
+};
+
+mod bash;
+mod kubectl;
+mod logs;
+mod parameters;
+mod pod_logs;
+mod present;
+mod query;
+mod todo;
+mod toolset;
+
+pub(crate) use parameters::Arguments;
+pub(crate) use toolset::{Needs, Toolset};
+
+use parameters::Parameter;
+
+/// A tool as it is declared.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    pub(crate) name: &'static str,
+    pub(crate) toolset: Toolset,
+    /// Whether it needs jq beside what its toolset needs.
+    pub(crate) needs_jq: bool,
+    /// For the model.
+    pub(crate) description: &'static str,
+    parameters: &'static [Parameter],
+    /// Plans a call, or says what is wrong with its arguments. May block for some milliseconds.
+    plan: fn(&Settings, &Arguments) -> Result<Plan, String>,
+}
+
+/// What tools need to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) bash: String,
+    pub(crate) kubectl: String,
+    pub(crate) jq: String,
+    pub(crate) policy: Policy,
+    pub(crate) kubectl_timeout: Duration,
+    pub(crate) bash_timeout: Duration,
+    pub(crate) longest_timeout: Duration,
+}
+
+/// A call as it is understood.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// What would run, in one line.
+    pub(crate) description: String,
+    pub(crate) effect: Effect,
+    pub(crate) decision: Decision,
+}
+
+/// Whether a call runs, and how.
+#[derive(Debug)]
+pub(crate) enum Decision {
+    Allow(Work),
+    /// It does not, for this reason.
+    Deny(String),
+}
+
+/// What a call does.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// The answer is known without running anything.
+    Answer(Presentation),
+    Run(Run),
+}
+
+/// Programs to run, and how to show what they say.
+pub(crate) struct Run {
+    /// The command, as a person would write it.
+    pub(crate) invocation: String,
+    /// What to run, side by side.
+    pub(crate) specs: Vec<Spec>,
+    pub(crate) timeout: Duration,
+    pub(crate) present: Present,
+}
+
+/// Turns the outcomes, one for each spec, into the result.
+pub(crate) type Present = Box<dyn FnOnce(&[Outcome]) -> Presentation + Send>;
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("specs", &self.specs).field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
+
+/// A result as the model sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Presentation {
+    Success(String),
+    /// It worked and found nothing.
+    NoData(String),
+    Error { data: String, error: String },
+}
+
+impl Tool {
+    /// Plans a call. What is wrong with it is part of the plan, so that the model can correct itself.
+    pub(crate) fn plan(&self, settings: &Settings, arguments_json: &str) -> Plan {
+        Arguments::parse(arguments_json, self.parameters)
+            .and_then(|arguments| (self.plan)(settings, &arguments))
+            .unwrap_or_else(|reason| Plan {
+                description: self.name.to_owned(),
+                effect: Effect::Read,
+                decision: Decision::Deny(format!("refused: {reason}")),
+            })
+    }
+
+    /// The JSON Schema of its arguments.
+    pub(crate) fn schema(&self) -> serde_json::Value {
+        parameters::schema(self.parameters)
+    }
+}
+
+/// All tools, in the order in which they are listed.
+pub(crate) fn all() -> impl Iterator<Item = &'static Tool> {
+    [bash::TOOLS, kubectl::TOOLS, query::TOOLS, logs::TOOLS, pod_logs::TOOLS, todo::TOOLS].into_iter().flatten()
+}

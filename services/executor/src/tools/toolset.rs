@@ -1,0 +1,80 @@
+//! Toolsets: which tools work or fail together, and what they need.
+
+/// A group of tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Toolset {
+    Bash,
+    KubernetesCore,
+    KubernetesLogs,
+    KubernetesLiveMetrics,
+    CoreInvestigation,
+}
+
+/// The program without which a toolset fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    Nothing,
+    Bash,
+    Kubectl,
+}
+
+impl Toolset {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Bash,
+        Self::KubernetesCore,
+        Self::KubernetesLogs,
+        Self::KubernetesLiveMetrics,
+        Self::CoreInvestigation,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Bash => "bash",
+            Self::KubernetesCore => "kubernetes/core",
+            Self::KubernetesLogs => "kubernetes/logs",
+            Self::KubernetesLiveMetrics => "kubernetes/live-metrics",
+            Self::CoreInvestigation => "core_investigation",
+        }
+    }
+
+    pub(crate) fn needs(self) -> Needs {
+        match self {
+            Self::Bash => Needs::Bash,
+            Self::KubernetesCore | Self::KubernetesLogs | Self::KubernetesLiveMetrics => Needs::Kubectl,
+            Self::CoreInvestigation => Needs::Nothing,
+        }
+    }
+
+    pub(crate) fn description(self) -> &'static str {
+        match self {
+            Self::Bash => "Read-only commands on the machine of the executor",
+            Self::KubernetesCore => "Objects and events of a Kubernetes cluster",
+            Self::KubernetesLogs => "Logs of pods",
+            Self::KubernetesLiveMetrics => "Processor and memory use of pods and nodes, as of now",
+            Self::CoreInvestigation => "Keeping track of an investigation",
+        }
+    }
+
+    /// How a model should use it. May be empty.
+    pub(crate) fn instructions(self) -> &'static str {
+        match self {
+            Self::Bash => {
+                "Commands run from `/` without a terminal. Only programs that read are allowed, joined by `|`, `&&`, \
+                 `||` and `;`; no substitutions, variables, loops or redirections to files. Prefer a tool made for \
+                 the purpose where there is one. When a command is refused, read the reason and write another one."
+            }
+            Self::KubernetesCore => {
+                "Look before you conclude: an object's status, then its events, then its owner and its node. When a \
+                 name is not known exactly, find it first. Secrets are never shown."
+            }
+            Self::KubernetesLogs => {
+                "For a container that restarts, the previous container's log tells more than the current one's."
+            }
+            Self::KubernetesLiveMetrics => "Needs the metrics API in the cluster. It shows the present, no history.",
+            Self::CoreInvestigation => {
+                "For a question of several steps, write the steps down first and keep their status up to date; send \
+                 the whole list each time."
+            }
+        }
+    }
+}
