@@ -19,9 +19,8 @@ use clap::Parser as _;
 
 fn main() -> ExitCode {
     // The launcher of a tool's process must be small and single-threaded: before anything else.
-    let mut arguments = std::env::args_os();
-    if arguments.by_ref().nth(1).is_some_and(|first| first == executor::launcher::ARG) {
-        return executor::launcher::main(arguments);
+    if std::env::args_os().nth(1).is_some_and(|first| first == executor::launcher::ARG) {
+        return executor::launcher::main();
     }
     commands::run(cli::Cli::parse())
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use executor::Executor;
+use http::{HeaderValue, header::AUTHORIZATION};
 use runtime::{
     address::{self, Listener},
     auth::ApiKey,
@@ -11,12 +12,12 @@ use runtime::{
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{
-    Request, Status,
-    metadata::AsciiMetadataValue,
+    body::Body,
     service::interceptor::InterceptedService,
     transport::{Channel, Server},
 };
 use tonic_reflection::pb::v1::server_reflection_server::{ServerReflection, ServerReflectionServer};
+use tower::ServiceExt as _;
 use wire::{
     Transport,
     agent::{agent_client::AgentClient, agent_server::AgentServer},
@@ -36,25 +37,22 @@ pub(crate) fn client(agent: Transport) -> Client {
 
 /// A way to an agent at an address, with the key of the environment.
 pub(crate) fn remote(server: &str) -> anyhow::Result<Transport> {
-    Ok(transport(with_key(address::channel(server)?)))
+    Ok(with_key(address::channel(server)?))
 }
 
-/// Presents the key of the environment, if there is one.
-pub(super) fn with_key(
-    channel: Channel,
-) -> InterceptedService<Channel, impl FnMut(Request<()>) -> Result<Request<()>, Status> + Clone + Send + Sync>
-{
+/// A channel that presents the key of the environment, if there is one.
+pub(super) fn with_key(channel: Channel) -> Transport {
     let header = api_key().as_ref().and_then(header);
-    InterceptedService::new(channel, move |mut request: Request<()>| {
+    transport(channel.map_request(move |mut request: http::Request<Body>| {
         if let Some(header) = &header {
-            request.metadata_mut().insert("authorization", header.clone());
+            request.headers_mut().insert(AUTHORIZATION, header.clone());
         }
-        Ok(request)
-    })
+        request
+    }))
 }
 
-fn header(key: &ApiKey) -> Option<AsciiMetadataValue> {
-    let mut value: AsciiMetadataValue = format!("Bearer {}", key.expose()).parse().ok()?;
+fn header(key: &ApiKey) -> Option<HeaderValue> {
+    let mut value: HeaderValue = format!("Bearer {}", key.expose()).parse().ok()?;
     value.set_sensitive(true);
     Some(value)
 }

@@ -13,11 +13,10 @@ use model::Catalogue;
 use runtime::{address, propagation};
 use store::Memory;
 use triage::Triage;
-use wire::transport;
 
 pub(crate) use grpc::{Client, client, remote, serve_agent, serve_executor};
 pub(crate) use metrics::serve as serve_metrics;
-pub(crate) use private::{Private, connect};
+pub(crate) use private::connect;
 pub(crate) use supervisor::Supervisor;
 
 use crate::settings::{File, variable};
@@ -25,7 +24,8 @@ use crate::settings::{File, variable};
 /// The models of a list and of the environment, and the one that needs no key.
 pub(crate) fn models(file: &File, list: Option<&PathBuf>) -> anyhow::Result<Catalogue> {
     let list = file.model_list(list)?;
-    let settings = model::Settings::from_env(&variable)?.with_outgoing(propagation::inject);
+    let outgoing = model::Outgoing::new(propagation::inject);
+    let settings = model::Settings { outgoing, ..model::Settings::from_env(&variable)? };
     Catalogue::load(list.as_deref(), &variable, settings, Arc::new(Triage::new()))
         .context("cannot load the models")
 }
@@ -33,7 +33,7 @@ pub(crate) fn models(file: &File, list: Option<&PathBuf>) -> anyhow::Result<Cata
 /// An agent whose executor is at an address.
 pub(crate) fn agent(config: agent::Config, models: Catalogue, executor: &str) -> anyhow::Result<Agent> {
     let channel = address::channel(executor)?;
-    Ok(Agent::new(config, models, transport(grpc::with_key(channel)), Arc::new(Memory::default())))
+    Ok(Agent::new(config, models, grpc::with_key(channel), Arc::new(Memory::default())))
 }
 
 /// Variables with keys of models, which an executor must not see.

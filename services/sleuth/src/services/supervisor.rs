@@ -97,7 +97,7 @@ impl Plan {
             let born = Instant::now();
             tokio::select! {
                 () = stop.cancelled() => return end(child).await,
-                status = child.wait() => tracing::error!(%status = Status(status.ok()), "the executor died and is restarted"),
+                status = child.wait() => tracing::error!(status = %Status(status.ok()), "the executor died and is restarted"),
             }
             pause = if born.elapsed() > LONG_LIFE { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
             child = loop {
