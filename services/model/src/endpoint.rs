@@ -78,7 +78,7 @@ impl Endpoint {
     /// What to say after [`Endpoint::wake`].
     pub(crate) fn too_slow(&self, deadline: Instant) -> Failure {
         let (host, settings) = (&self.host, &self.settings);
-        Failure::final_(Error::Unavailable(if Instant::now() < deadline {
+        Failure::lasting(Error::Unavailable(if Instant::now() < deadline {
             format!("the model provider at {host} sent nothing for {} s", settings.idle_timeout.as_secs_f64())
         } else {
             format!("the model call took longer than {} s", settings.request_timeout.as_secs_f64())

@@ -32,7 +32,7 @@ pub(crate) enum Again {
 }
 
 impl Failure {
-    pub(crate) fn final_(error: Error) -> Self {
+    pub(crate) fn lasting(error: Error) -> Self {
         Self { error, again: Again::Never }
     }
 
@@ -41,7 +41,7 @@ impl Failure {
     }
 
     pub(crate) fn malformed(text: impl Into<String>) -> Self {
-        Self::final_(Error::Malformed(text.into()))
+        Self::lasting(Error::Malformed(text.into()))
     }
 
     /// A reply with an error status.
@@ -81,10 +81,10 @@ impl Failure {
     fn from_status(status: u16, text: String, wait: Option<Duration>) -> Self {
         let again = wait.map_or(Again::Soon, Again::After);
         match status {
-            401 | 403 => Self::final_(Error::Unauthenticated(text)),
+            401 | 403 => Self::lasting(Error::Unauthenticated(text)),
             429 => Self { error: Error::RateLimited { message: text, retry_after: wait }, again },
             408 => Self { error: Error::Unavailable(text), again },
-            300..500 => Self::final_(Error::Rejected(text)),
+            300..500 => Self::lasting(Error::Rejected(text)),
             _ => Self { error: Error::Unavailable(text), again },
         }
     }

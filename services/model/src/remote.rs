@@ -45,7 +45,8 @@ impl Remote {
         let (body, context) = (self.endpoint.body(request), Context::of(request));
         let mut backoff = Backoff::new(settings);
         loop {
-            let permit = self.gate.enter(settings.rate_limit_wait).await?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            let permit = self.gate.enter(settings.rate_limit_wait.min(left)).await?;
             let attempt = async {
                 let response = self.endpoint.send(body.clone(), deadline).await?;
                 Call::start(self.endpoint.clone(), response, context.clone(), deadline, permit).await

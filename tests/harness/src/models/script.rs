@@ -15,7 +15,7 @@ pub struct Script {
     pub tools: usize,
     /// Tool to call.
     pub tool: String,
-    /// Its arguments; `{r}` and `{t}` become round and tool index. A text is sent as it is.
+    /// Its arguments; `{r}` and `{t}` become round and tool index. A text need not be JSON.
     pub args: Value,
     /// Explicit turns; they override the four fields above.
     pub steps: Option<Vec<Vec<ScriptedCall>>>,
@@ -60,7 +60,7 @@ pub struct Script {
 pub struct ScriptedCall {
     /// Tool to call.
     pub name: String,
-    /// Its arguments; a text is sent as it is.
+    /// Its arguments, as in [`Script::args`].
     #[serde(default)]
     pub args: Value,
 }
@@ -181,16 +181,19 @@ impl Conversation {
             .map(|(tool, call)| Call {
                 id: format!("call_m{messages}r{round}t{tool}"),
                 name: call.name,
-                arguments: match call.args {
-                    Value::String(text) => text,
-                    Value::Null => "{}".into(),
-                    args if script.steps.is_some() => args.to_string(),
-                    args => {
-                        args.to_string().replace("{r}", &round.to_string()).replace("{t}", &tool.to_string())
-                    }
-                },
+                arguments: arguments(call.args)
+                    .replace("{r}", &round.to_string())
+                    .replace("{t}", &tool.to_string()),
             })
             .collect()
+    }
+}
+
+fn arguments(args: Value) -> String {
+    match args {
+        Value::String(text) => text,
+        Value::Null => "{}".into(),
+        args => args.to_string(),
     }
 }
 

@@ -6,40 +6,18 @@ use std::{
 };
 
 use domain::{CallId, Message, Part, Role, Thinking};
-use futures_util::{StreamExt, future::BoxFuture};
+use futures_util::StreamExt;
 use harness::models::{Anthropic, Api, OpenAi, Scripted};
 use model::{
-    Catalogue, Delta, Deltas, Error, Info, MALFORMED_ARGUMENTS, Model, Outgoing, Reply, Request, Settings,
-    ToolSpec,
+    Catalogue, Delta, Error, MALFORMED_ARGUMENTS, Model, Outgoing, Reply, Request, Settings, ToolSpec,
 };
 use serde_json::{Value, json};
 
+use crate::builtin::builtin;
+
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Stands where the builtin model does.
-struct Builtin(Info);
-
-impl Model for Builtin {
-    fn info(&self) -> &Info {
-        &self.0
-    }
-
-    fn call(&self, _: Request) -> BoxFuture<'_, Result<Deltas, Error>> {
-        panic!("nobody asks it")
-    }
-}
-
-fn builtin() -> Arc<dyn Model> {
-    Arc::new(Builtin(Info {
-        name: "builtin/triage".into(),
-        provider: "builtin".into(),
-        id: "triage".into(),
-        context_window: 1,
-        max_output_tokens: 1,
-    }))
-}
-
-fn quick() -> Settings {
+pub(crate) fn quick() -> Settings {
     Settings {
         request_timeout: 20 * SECOND,
         idle_timeout: Duration::from_millis(400),
@@ -50,7 +28,7 @@ fn quick() -> Settings {
     }
 }
 
-fn model<A: Api>(server: &Scripted<A>, settings: Settings) -> Arc<dyn Model> {
+pub(crate) fn model<A: Api>(server: &Scripted<A>, settings: Settings) -> Arc<dyn Model> {
     let list = json!({"m": {
         "model": format!("{}/scripted", A::NAME), "api_key": "sk-secret", "base_url": server.url(),
         "input_cost_per_token": 0.5, "output_cost_per_token": 2, "temperature": 0.25,
@@ -60,7 +38,7 @@ fn model<A: Api>(server: &Scripted<A>, settings: Settings) -> Arc<dyn Model> {
     catalogue.get(Some("m")).unwrap()
 }
 
-fn ask(script: &Value) -> Request {
+pub(crate) fn ask(script: &Value) -> Request {
     let bash = ToolSpec {
         name: "bash".into(),
         description: "Runs a command".into(),
@@ -75,7 +53,7 @@ fn ask(script: &Value) -> Request {
 }
 
 /// The text and the thinking that streamed, and the reply.
-async fn answer(model: &dyn Model, request: Request) -> Result<(String, String, Reply), Error> {
+pub(crate) async fn answer(model: &dyn Model, request: Request) -> Result<(String, String, Reply), Error> {
     let (mut text, mut thinking) = (String::new(), String::new());
     let mut deltas = model.call(request).await?;
     while let Some(delta) = deltas.next().await {

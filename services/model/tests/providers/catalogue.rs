@@ -1,32 +1,12 @@
 //! What the model list and the environment offer.
 
-use std::sync::Arc;
+use model::{Catalogue, ListError, Settings};
 
-use futures_util::future::BoxFuture;
-use model::{Catalogue, Deltas, Error, Info, ListError, Model, Request, Settings};
-
-struct Builtin(Info);
-
-impl Model for Builtin {
-    fn info(&self) -> &Info {
-        &self.0
-    }
-
-    fn call(&self, _: Request) -> BoxFuture<'_, Result<Deltas, Error>> {
-        panic!("nobody asks it")
-    }
-}
+use crate::builtin::builtin;
 
 fn load(yaml: Option<&str>, env: &[(&str, &str)]) -> Result<Catalogue, ListError> {
     let env = |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-    let info = Info {
-        name: "builtin/triage".into(),
-        provider: "builtin".into(),
-        id: "triage".into(),
-        context_window: 1,
-        max_output_tokens: 1,
-    };
-    Catalogue::load(yaml, &env, Settings::from_env(&env)?, Arc::new(Builtin(info)))
+    Catalogue::load(yaml, &env, Settings::from_env(&env)?, builtin())
 }
 
 const LIST: &str = r#"
@@ -44,13 +24,16 @@ local:
   max_tokens: 77
 "#;
 
+/// A list, an environment, the name of the default, all names.
+type Case<'a> = (Option<&'a str>, &'a [(&'a str, &'a str)], &'a str, &'a [&'a str]);
+
 #[test]
 fn names_and_the_default() {
     let key = [("KEY", "k")];
     let listed = ["zeta", "alpha", "local", "builtin/triage"];
     let chosen = [("KEY", "k"), ("MODEL", "alpha"), ("OPENAI_API_KEY", "k")];
     let added = [("KEY", "k"), ("MODEL", "groq/llama"), ("API_KEY", "k")];
-    let cases: &[(Option<&str>, &[(&str, &str)], &str, &[&str])] = &[
+    let cases: &[Case] = &[
         (Some(LIST), &key, "zeta", &listed),
         (Some(LIST), &chosen, "alpha", &listed),
         (Some(LIST), &added, "groq/llama", &["zeta", "alpha", "local", "groq/llama", "builtin/triage"]),
