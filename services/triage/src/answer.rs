@@ -68,7 +68,7 @@ pub(crate) fn report(case: &Case<'_>) -> String {
         parts.push(health(case));
     }
     if !other.is_empty() {
-        let list = other.iter().take(8).map(|problem| format!("- {}", problem.cause.title));
+        let list = other.iter().take(8).map(|problem| format!("- {}", problem.cause.sentence()));
         let rest = other.len().saturating_sub(8);
         let more = (rest > 0).then(|| format!("- and {rest} more"));
         parts.push(format!("**Also seen**, beside what you asked about:\n\n{}", list.chain(more).collect::<Vec<_>>().join("\n")));
@@ -94,7 +94,8 @@ fn split(case: &Case<'_>, problems: Vec<Problem>) -> (Vec<Problem>, Vec<Problem>
         let in_focus = case.focus.objects.is_empty()
             || problem.objects().any(|object| case.focus.objects.contains(object));
         let is_host = problem.cause.about.kind == Kind::Host;
-        if is_host { case.question.topic != Topic::Cluster && case.focus.objects.is_empty() } else { in_scope && in_focus }
+        let is_closed = matches!(case.cluster, Access::Closed(_));
+        if is_host { (case.question.topic != Topic::Cluster || is_closed) && case.focus.objects.is_empty() } else { in_scope && in_focus }
     })
 }
 
@@ -125,19 +126,24 @@ fn headline(case: &Case<'_>, relevant: &[Problem]) -> String {
         let list: Vec<String> = texts.iter().take(40).map(|name| format!("`{name}`")).collect();
         return format!("**There is no namespace `{name}`.**{}\n\nThere are {}.", near.unwrap_or_default(), list.join(", "));
     }
+    if let (Access::Closed(failure), false) = (&case.cluster, case.question.topic == Topic::Both || case.question.topic == Topic::Host) {
+        let also = if relevant.is_empty() { "" } else { " This machine has trouble of its own, though." };
+        return format!("**I could not look at the cluster.** {}{also}", no_cluster_line(failure));
+    }
     match relevant {
         [] => format!("**I found nothing wrong with {}.**", place(case)),
-        [only] => format!("**{}.**{}", capital(&only.cause.title), follows(only)),
-        [first, ..] => format!("**{} problems in {}. The worst: {}.**", relevant.len(), place(case), first.cause.title),
+        [only] => format!("**{}.**{}", only.cause.sentence(), follows(only)),
+        [first, ..] => format!("**{} problems in {}. The worst: {}.**", relevant.len(), place(case), first.cause.sentence()),
     }
 }
 
 fn follows(problem: &Problem) -> String {
     let named: Vec<String> = problem.consequences.iter().map(|finding| finding.about.to_string()).collect();
-    match named.len() {
-        0 => String::new(),
-        1..=4 => format!(" What is wrong with {} follows from it.", named.join(", ")),
-        count => format!(" {count} other failures follow from it."),
+    match named.split_last() {
+        None => String::new(),
+        Some((last, [])) => format!(" That also explains what is wrong with {last}."),
+        Some((last, rest)) if rest.len() < 4 => format!(" That also explains what is wrong with {} and {last}.", rest.join(", ")),
+        Some((_, rest)) => format!(" That also explains {} other failures.", rest.len() + 1),
     }
 }
 
@@ -148,7 +154,7 @@ fn overview(problems: &[Problem]) -> String {
             1 => " *(1 consequence)*".to_owned(),
             count => format!(" *({count} consequences)*"),
         };
-        format!("{}. {}{more}", at + 1, capital(&problem.cause.title))
+        format!("{}. {}{more}", at + 1, problem.cause.sentence())
     });
     lines.collect::<Vec<_>>().join("\n")
 }
@@ -171,7 +177,7 @@ fn missing(case: &Case<'_>) -> Option<String> {
 fn section(problem: &Problem, number: Option<usize>, is_short: bool) -> String {
     let finding = &problem.cause;
     let title = match number {
-        Some(number) => format!("## {number}. {}", capital(&finding.title)),
+        Some(number) => format!("## {number}. {}\n\n{}.", finding.about, capital(&finding.what)),
         None => "## What I saw".to_owned(),
     };
     let most = if is_short { 10 } else { quote::LINES };
@@ -194,7 +200,7 @@ fn section(problem: &Problem, number: Option<usize>, is_short: bool) -> String {
 fn consequences(findings: &[Finding]) -> String {
     let lines = findings.iter().map(|finding| {
         let quote = finding.quotes.last().map(|quote| format!("\n\n{}", indented(&block(quote, 6)))).unwrap_or_default();
-        format!("- {}.{quote}", capital(&finding.title))
+        format!("- {}.{quote}", finding.sentence())
     });
     let lines: Vec<String> = lines.collect();
     if lines.is_empty() { String::new() } else { format!("**What follows from it**\n\n{}", lines.join("\n")) }

@@ -45,9 +45,8 @@ pub(crate) struct Focus {
 
 impl<'a> Case<'a> {
     pub(crate) fn open(question: &'a Question, evidence: &'a Evidence, now: Option<Moment>) -> Self {
-        let snapshot = Snapshot::new(evidence, now);
-        let namespaces = namespaces(evidence);
-        let (scope, rest) = scope(question, &namespaces);
+        let (scope, rest) = scope(question, &namespaces(evidence));
+        let snapshot = Snapshot::new(evidence, now, &scope);
         let focus = focus(question, &snapshot, &rest);
         Self { question, evidence, snapshot, cluster: access(evidence), scope, focus }
     }

@@ -50,7 +50,7 @@ pub(crate) fn problems(snapshot: &Snapshot<'_>) -> Vec<Problem> {
         }
     }
     // a rule says "nothing here" by a finding without a title
-    let mut problems: Vec<Problem> = problems.into_values().filter(|problem| !problem.cause.title.is_empty()).collect();
+    let mut problems: Vec<Problem> = problems.into_values().filter(|problem| !problem.cause.what.is_empty()).collect();
     problems.sort_by_key(|problem| {
         (problem.cause.severity, std::cmp::Reverse(problem.consequences.len()), problem.cause.about.clone())
     });
@@ -63,7 +63,7 @@ fn once(findings: impl Iterator<Item = Finding>) -> Vec<Finding> {
     for finding in findings {
         let is_known = |object: &Object| kept.iter().any(|other| other.covers.contains(object));
         // what it says about pods counts, where the owner has other trouble too
-        let own = finding.covers.iter().skip(1).collect::<Vec<_>>();
+        let own: Vec<_> = finding.covers.iter().skip(1).collect();
         let is_told = if own.is_empty() { is_known(&finding.about) } else { own.into_iter().all(is_known) };
         if !is_told {
             kept.push(finding);
@@ -94,14 +94,10 @@ fn parents(findings: &[Finding]) -> BTreeMap<usize, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        finding::Severity,
-        name::{Kind, Name},
-    };
+    use crate::finding::Severity;
 
     fn finding(name: &str, blames: &str) -> Finding {
-        let object = |name: &str| Object::global(Kind::Node, &Name::parse(name).expect("a name"));
-        Finding::new(Severity::Outage, object(name), name).blaming([object(blames)])
+        Finding::new(Severity::Outage, Object::host(name), name).blaming([Object::host(blames)])
     }
 
     #[test]

@@ -81,13 +81,17 @@ impl Fetched {
 impl Failure {
     fn of(command: &str, returned: &Returned) -> Option<Self> {
         let is_plain_text = ["kubectl logs", "kubectl describe"].iter().any(|start| command.starts_with(start));
-        let told = returned.output.lines().find(|line| Reason::of(line).is_some_and(|reason| reason != Reason::Other));
+        let lines = || returned.output.lines().filter(|line| !line.trim().is_empty());
+        let told = || {
+            let clear = lines().find(|line| Reason::of(line).is_some_and(|reason| reason != Reason::Other));
+            clear.or_else(|| lines().find(|line| Reason::of(line).is_some())).or_else(|| lines().last())
+        };
         let line = match &returned.error {
             // grep found nothing
             Some(_) if command.contains("grep") && returned.output.trim().is_empty() => return None,
-            Some(error) => told.or_else(|| error.lines().next()).unwrap_or("failed"),
+            Some(error) => told().or_else(|| error.lines().next()).unwrap_or("failed"),
             None if is_plain_text || returned.output.lines().count() > 2000 => return None,
-            None => returned.output.lines().find(|line| Reason::of(line).is_some())?,
+            None => lines().find(|line| Reason::of(line).is_some())?,
         };
         Some(Self { reason: Reason::of(line).unwrap_or(Reason::Other), text: line.trim().to_owned() })
     }

@@ -22,25 +22,30 @@ pub(crate) struct Finding {
     pub(crate) covers: Vec<Object>,
     /// What it may be a consequence of.
     pub(crate) blames: Vec<Object>,
-    /// What is wrong, in one sentence without a full stop.
-    pub(crate) title: String,
+    /// What is wrong with it: the sentence after its name, without a full stop.
+    pub(crate) what: String,
     pub(crate) cause: String,
     pub(crate) quotes: Vec<Quote>,
     pub(crate) steps: Vec<Step>,
 }
 
 impl Finding {
-    pub(crate) fn new(severity: Severity, about: Object, title: impl Into<String>) -> Self {
+    pub(crate) fn new(severity: Severity, about: Object, what: impl Into<String>) -> Self {
         Self {
             severity,
             covers: vec![about.clone()],
             about,
             blames: Vec::new(),
-            title: title.into(),
+            what: what.into(),
             cause: String::new(),
             quotes: Vec::new(),
             steps: Vec::new(),
         }
+    }
+
+    /// The whole sentence, without a full stop.
+    pub(crate) fn sentence(&self) -> String {
+        format!("{} {}", self.about, self.what)
     }
 
     #[must_use]
@@ -93,6 +98,14 @@ impl Quote {
     pub(crate) fn of<'l>(fetched: &Fetched, lines: impl IntoIterator<Item = &'l str>) -> Self {
         let lines = lines.into_iter().map(str::to_owned).collect();
         Self { command: fetched.command.clone(), lines }
+    }
+
+    /// These lines and those of another quote of the same output.
+    #[must_use]
+    pub(crate) fn and(mut self, other: Option<Self>) -> Self {
+        let same = other.filter(|other| other.command == self.command);
+        self.lines.extend(same.into_iter().flat_map(|other| other.lines));
+        self
     }
 
     /// Rows of one table, under its header.

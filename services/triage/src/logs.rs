@@ -29,14 +29,14 @@ pub(crate) enum ClueKind {
 }
 
 const SIGNS: [(ClueKind, &[&str]); 9] = [
+    (ClueKind::Setting, &["environment variable", "env var", "is not set", "is required", "must be set", "not configured",
+        "missing required", "keyerror", "invalid configuration", "missing configuration", "unknown flag", "invalid value"]),
     (ClueKind::Authentication, &["authentication failed", "access denied", "invalid credentials", "invalid password",
         "password authentication", "unauthorized", "permission denied for", "login failed"]),
     (ClueKind::Unreachable, &["connection refused", "no such host", "could not resolve", "name or service not known",
         "temporary failure in name resolution", "connection timed out", "i/o timeout", "no route to host",
         "network is unreachable", "could not connect", "failed to connect", "can't connect", "cannot connect",
         "econnrefused", "enotfound", "etimedout", "connection reset", "unable to connect"]),
-    (ClueKind::Setting, &["environment variable", "env var", "is not set", "is required", "must be set", "not configured",
-        "missing required", "keyerror", "invalid configuration", "missing configuration", "unknown flag", "invalid value"]),
     (ClueKind::AddressInUse, &["address already in use", "eaddrinuse"]),
     (ClueKind::DiskFull, &["no space left on device", "enospc"]),
     (ClueKind::OutOfMemory, &["out of memory", "outofmemoryerror", "cannot allocate memory", "heap out of memory"]),
@@ -68,6 +68,23 @@ pub(crate) fn excerpt<'a>(lines: &[&'a str]) -> Vec<&'a str> {
     }
 }
 
+/// A line without its time and level.
+pub(crate) fn message(line: &str) -> &str {
+    let is_head = |word: &str| {
+        let bare = word.trim_matches(|c: char| "[]():|".contains(c));
+        let has_time = bare.starts_with(|c: char| c.is_ascii_digit()) && bare.contains([':', '-', '/']);
+        let is_level = ["UTC", "LOG", "TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "ERR", "FATAL", "CRITICAL", "PANIC"]
+            .iter()
+            .any(|level| bare.eq_ignore_ascii_case(level));
+        has_time || is_level || (word.starts_with('[') && bare.chars().all(|c| c.is_ascii_digit()))
+    };
+    let mut rest = line.trim();
+    while let Some((_, more)) = rest.split_once(' ').filter(|(word, _)| is_head(word)) {
+        rest = more.trim_start();
+    }
+    rest
+}
+
 /// Words of a line that may be hosts, without their ports.
 pub(crate) fn hosts(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | ':')))
@@ -87,6 +104,13 @@ mod tests {
         assert_eq!((found.kind, found.line), (ClueKind::Unreachable, lines[1]));
         assert!(hosts("connect to orders-db:5432: refused").any(|host| host == "orders-db"));
         assert_eq!(clue(&["all is well"]), None);
+    }
+
+    #[test]
+    fn times_and_levels_are_left_out() {
+        for line in ["2026-11-22T00:25:01.074Z FATAL no key", "[2026/11/22 00:25:01] [error] no key", "00:25:01 UTC [1] LOG:  no key"] {
+            assert_eq!(message(line), "no key");
+        }
     }
 
     #[test]

@@ -83,6 +83,26 @@ impl Kind {
         Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or("host", |(_, name, _)| name)
     }
 
+    /// What people call it.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Node => "Node",
+            Self::Claim => "PersistentVolumeClaim",
+            Self::Pod => "Pod",
+            Self::Deployment => "Deployment",
+            Self::StatefulSet => "StatefulSet",
+            Self::DaemonSet => "DaemonSet",
+            Self::ReplicaSet => "ReplicaSet",
+            Self::Job => "Job",
+            Self::CronJob => "CronJob",
+            Self::Service => "Service",
+            Self::ConfigMap => "ConfigMap",
+            Self::Secret => "Secret",
+            Self::Namespace => "Namespace",
+            Self::Host => "This machine",
+        }
+    }
+
     /// Whether it has no namespace.
     pub(crate) fn is_global(self) -> bool {
         matches!(self, Self::Node | Self::Namespace | Self::Host)
@@ -100,10 +120,6 @@ pub(crate) struct Object {
 impl Object {
     pub(crate) fn new(kind: Kind, namespace: &Name, name: &Name) -> Self {
         Self { kind, namespace: Some(namespace.clone()), name: name.clone() }
-    }
-
-    pub(crate) fn global(kind: Kind, name: &Name) -> Self {
-        Self { kind, namespace: None, name: name.clone() }
     }
 
     /// Something about the machine itself.
@@ -124,9 +140,11 @@ impl Object {
 
 impl fmt::Display for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{} `{namespace}/{}`", self.kind.word(), self.name),
-            None => write!(f, "{} `{}`", self.kind.word(), self.name),
+        let kind = self.kind.title();
+        match (&self.namespace, self.kind) {
+            (_, Kind::Host) => f.write_str(kind),
+            (Some(namespace), _) => write!(f, "{kind} `{namespace}/{}`", self.name),
+            (None, _) => write!(f, "{kind} `{}`", self.name),
         }
     }
 }

@@ -53,6 +53,14 @@ pub(super) fn explain(
     finding
 }
 
+/// What the log of a container gives as the reason, in a few words: `, saying "…"`.
+pub(super) fn last_words(snapshot: &Snapshot<'_>, group: &Group<'_>, container: Container<'_>) -> String {
+    let log = pod::log(snapshot, group, container);
+    let lines: Vec<&str> = log.map(|log| log.lines().collect()).unwrap_or_default();
+    let clue = logs::clue(&lines).map(|clue| quote::plain(logs::message(clue.line)));
+    clue.map_or_else(String::new, |words| format!(", saying \"{words}\""))
+}
+
 fn said(kind: ClueKind) -> &'static str {
     match kind {
         ClueKind::Unreachable => "It can not reach something that it needs",

@@ -15,15 +15,18 @@ use crate::{
 /// A finding about a group: how bad it is follows from the replicas that are left.
 pub(super) fn finding(snapshot: &Snapshot<'_>, group: &Group<'_>, what: &str) -> Finding {
     let workload = snapshot.workloads.iter().find(|workload| workload.object == group.owner);
-    let replicas = match workload {
-        Some(workload) => format!(" ({} of {} ready)", workload.ready, workload.wanted),
+    let replicas = match workload.map(|workload| (workload.ready, workload.wanted)) {
+        Some((ready, wanted)) if ready >= wanted => {
+            format!("; as many older replicas as it wants ({wanted}) are ready")
+        }
+        Some((ready, wanted)) => format!("; {ready} of {wanted} replicas are ready"),
         None => String::new(),
     };
     let severity = match workload {
         Some(workload) if workload.ready > 0 => Severity::Degraded,
         Some(_) | None => Severity::Outage,
     };
-    Finding::new(severity, group.owner.clone(), format!("{} {what}{replicas}", group.owner)).covering(group.covers())
+    Finding::new(severity, group.owner.clone(), format!("{what}{replicas}")).covering(group.covers())
 }
 
 /// A container of a group's examined pod.
@@ -56,10 +59,20 @@ pub(super) fn state_quote(group: &Group<'_>, container: Container<'_>) -> Option
     let list = if container.is_init { "initContainerStatuses" } else { "containerStatuses" };
     let status = excerpt::entry(&lines, "status")?;
     let own = excerpt::item(excerpt::entry(status.get(1..)?, list)?, &container.status.name)?;
-    let parts = ["lastState", "name", "restartCount", "state"];
+    let parts = ["name", "restartCount", "state", "lastState"];
     let quoted = parts.iter().filter_map(|part| excerpt::entry(own, part)).flatten();
-    let telling = quoted.filter(|line| !line.contains("containerID") && !line.contains("lastState: {}"));
-    Some(Quote::of(yaml, telling.copied()))
+    let noise = ["containerID", "lastState: {}", "message: back-off"];
+    Some(Quote::of(yaml, quoted.copied().filter(|line| !noise.iter().any(|noise| line.contains(noise)))))
+}
+
+/// The resources of a container, as the manifest has them.
+pub(super) fn resources_quote(group: &Group<'_>, container: Container<'_>) -> Option<Quote> {
+    let yaml = group.yaml?;
+    let lines: Vec<&str> = yaml.output.lines().collect();
+    let list = if container.is_init { "initContainers" } else { "containers" };
+    let spec = excerpt::entry(&lines, "spec")?;
+    let own = excerpt::item(excerpt::entry(spec.get(1..)?, list)?, &container.status.name)?;
+    Some(Quote::of(yaml, excerpt::entry(own, "resources")?.iter().copied()))
 }
 
 /// An unmet condition, as the manifest has it.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::{Health, Pod, Snapshot};
 use crate::{
     evidence::Fetched,
-    look, manifest,
+    look::{self, Scope},
+    manifest,
     name::{Kind, Name, Object},
 };
 
@@ -58,9 +59,13 @@ impl<'a> Group<'a> {
     }
 }
 
-pub(super) fn form<'a>(snapshot: &Snapshot<'a>) -> Vec<Group<'a>> {
+pub(super) fn form<'a>(snapshot: &Snapshot<'a>, scope: &Scope) -> Vec<Group<'a>> {
     let mut groups: BTreeMap<(Object, Class), Vec<Pod<'a>>> = BTreeMap::new();
-    for pod in snapshot.pods.iter().filter(|pod| needs_explanation(snapshot, pod)) {
+    let is_within = |pod: &&Pod<'a>| match scope {
+        Scope::Cluster => true,
+        Scope::Namespace(name) => pod.namespace == *name,
+    };
+    for pod in snapshot.pods.iter().filter(is_within).filter(|pod| needs_explanation(snapshot, pod)) {
         let owner = snapshot.owner_of(&pod.namespace, &pod.name);
         let has_ended = matches!(pod.status, "Error" | "OOMKilled" | "DeadlineExceeded");
         if has_ended && owner.as_ref().is_some_and(|owner| owner.kind == Kind::Job) {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     evidence::Evidence,
-    look::{self, Look},
+    look::{self, Look, Scope},
     name::{Kind, Name, Object},
     time::Moment,
 };
@@ -42,7 +42,8 @@ pub(crate) struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    pub(crate) fn new(evidence: &'a Evidence, now: Option<Moment>) -> Self {
+    /// Failing pods outside of `scope` are not grouped: they are nobody's question.
+    pub(crate) fn new(evidence: &'a Evidence, now: Option<Moment>, scope: &Scope) -> Self {
         let rows = evidence.rows("kubectl get pods");
         let labels = rows.iter().filter_map(|row| Some((pods::key(row)?, row.cell("LABELS")?))).collect();
         let mut seen = BTreeSet::new();
@@ -73,7 +74,7 @@ impl<'a> Snapshot<'a> {
             events,
             labels,
         };
-        snapshot.groups = group::form(&snapshot);
+        snapshot.groups = group::form(&snapshot, scope);
         snapshot
     }
 

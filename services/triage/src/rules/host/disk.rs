@@ -50,7 +50,7 @@ fn full(fetched: &Fetched, what: &str) -> Option<Finding> {
     let worst = full.first()?;
     let severity = if worst.used >= FULL { Severity::Outage } else { Severity::Degraded };
     let list: Vec<String> = full.iter().map(|system| format!("`{}` ({} %)", system.mount, system.used)).collect();
-    let title = format!("this machine is running out of disk {what}: {}", list.join(", "));
+    let title = format!("is running out of disk {what}: {}", list.join(", "));
     let header = fetched.lines().next().into_iter();
     let is_simple = worst.mount.chars().all(|c| c.is_ascii_alphanumeric() || "/-_.".contains(c));
     let mount = if is_simple { worst.mount } else { "/" };

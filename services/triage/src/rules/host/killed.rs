@@ -16,7 +16,7 @@ fn check(snapshot: &Snapshot<'_>) -> Vec<Finding> {
     let kills: Vec<&str> = fetched.lines().filter(|line| line.to_lowercase().contains("killed process")).collect();
     let Some(last) = kills.last() else { return Vec::new() };
     let victim = last.split_once('(').and_then(|(_, rest)| rest.split_once(')')).map_or("a process", |(name, _)| name);
-    let title = format!("the kernel of this machine killed {} for want of memory ({} kills in its log)", quote::inline(victim), kills.len());
+    let title = format!("had to kill {} for want of memory ({} kills in the log of its kernel)", quote::inline(victim), kills.len());
     let start = kills.len().saturating_sub(5);
     let quoted = kills.get(start..).unwrap_or_default().iter().copied();
     vec![

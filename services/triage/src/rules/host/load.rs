@@ -32,7 +32,7 @@ fn wants(snapshot: &Snapshot<'_>) -> Vec<Look> {
 
 fn check(snapshot: &Snapshot<'_>) -> Vec<Finding> {
     let Some(([one, five, fifteen], processors)) = is_high(snapshot) else { return Vec::new() };
-    let title = format!("this machine is overloaded: load {one}, {five}, {fifteen} with {processors} processors");
+    let title = format!("is overloaded: load {one}, {five}, {fifteen} with {processors} processors");
     let shown = |look| snapshot.evidence.shown(&look).map(|fetched| Quote::of(fetched, fetched.lines()));
     vec![
         Finding::new(Severity::Degraded, Object::host("load"), title)

@@ -29,7 +29,7 @@ fn wants(snapshot: &Snapshot<'_>) -> Vec<Look> {
 fn check(snapshot: &Snapshot<'_>) -> Vec<Finding> {
     let Some((total, available)) = is_short(snapshot) else { return Vec::new() };
     let severity = if available * 20 < total { Severity::Outage } else { Severity::Degraded };
-    let title = format!("this machine is short of memory: {available} MiB of {total} MiB are available");
+    let title = format!("is short of memory: {available} MiB of {total} MiB are available");
     let shown = |look| snapshot.evidence.shown(&look).map(|fetched| Quote::of(fetched, fetched.lines()));
     vec![
         Finding::new(severity, Object::host("memory"), title)

@@ -26,7 +26,7 @@ fn check(snapshot: &Snapshot<'_>) -> Vec<Finding> {
         let status = snapshot.evidence.of(&look::host::unit(&unit)).filter(|fetched| !fetched.output.is_empty());
         let list = snapshot.evidence.shown(&look::host::failed_units());
         let line = list.map(|fetched| Quote::of(fetched, fetched.lines().filter(|line| line.contains(unit.as_str()))));
-        Finding::new(Severity::Degraded, Object::host(unit.as_str()), format!("unit `{unit}` has failed on this machine"))
+        Finding::new(Severity::Degraded, Object::host(unit.as_str()), format!("has a failed unit, `{unit}`"))
             .because("Its own log says why, as far as it is quoted.")
             .quoting(line)
             .quoting(status.map(|fetched| Quote::of(fetched, fetched.lines())))

@@ -35,9 +35,10 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
     let container = crashed(snapshot, group)?;
     let status = container.status;
     let code = status.ended().map_or_else(String::new, |end| format!(" with exit code {}", end.exit_code));
+    let said = crash::last_words(snapshot, group, container);
     let what = match status.restart_count {
-        0 => format!("has failed: container `{}` ended{code}", status.name),
-        count => format!("is crash looping: container `{}` ends{code} ({count} restarts)", status.name),
+        0 => format!("has failed: container `{}` ended{code}{said}", status.name),
+        count => format!("is crash looping: container `{}` ends{code}{said} ({count} restarts)", status.name),
     };
     Some(crash::explain(snapshot, group, container, pod::finding(snapshot, group, &what)))
 }

@@ -64,8 +64,8 @@ fn explain(snapshot: &Snapshot<'_>, job: &Job<'_>) -> Option<Finding> {
     let failed = conditions.and_then(|fetched| fetched.lines().find(|line| line.starts_with("Failed=True")));
     let ends = failed_pods(snapshot, job).count();
     let title = match failed.and_then(|line| line.split_once(' ')) {
-        Some((_, why)) => format!("{object} has failed: {}", quote::plain(why)),
-        None if ends > 0 => format!("{object} has not succeeded yet: {ends} of its pods ended with an error"),
+        Some((_, why)) => format!("has failed: {}", quote::plain(why)),
+        None if ends > 0 => format!("has not succeeded yet: {ends} of its pods ended with an error"),
         None => return None,
     };
     let log = log_look(snapshot, job).and_then(|look| snapshot.evidence.shown(&look));
@@ -82,6 +82,7 @@ fn explain(snapshot: &Snapshot<'_>, job: &Job<'_>) -> Option<Finding> {
             .covering(failed_pods(snapshot, job).map(Pod::object))
             .because(cause)
             .quoting(conditions.filter(|_| failed.is_some()).map(|fetched| Quote::of(fetched, fetched.lines())))
+            .quoting(Quote::rows([&job.row]).filter(|_| failed.is_none()))
             .quoting(Quote::rows(pods))
             .quoting(log.filter(|_| !lines.is_empty()).map(pod::log_quote))
             .next("See the job and its events", format!("kubectl describe job {}{flag}", object.name))

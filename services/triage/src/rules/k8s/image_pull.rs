@@ -32,11 +32,17 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
     let shown = if told.is_empty() { events } else { told.into_iter().copied().collect() };
     let image = &spec.image;
     let flag = group.owner.flag();
-    let what = format!("can not start: image `{image}` can not be pulled, {why}");
+    let what = format!("can not pull image `{image}`: {why}");
     let mut finding = pod::finding(snapshot, group, &what)
         .because(cause)
         .quoting(pod::event_quote(&shown))
         .quoting(if shown.is_empty() { pod::state_quote(group, stuck) } else { pod::row_quote(group) });
+    if why.contains("credentials") {
+        finding = finding.next(
+            "Give the pods credentials for the registry (then name the secret in `imagePullSecrets`)",
+            format!("kubectl create secret docker-registry registry-login{flag} --docker-server=SERVER --docker-username=USER --docker-password=PASSWORD"),
+        );
+    }
     if pod::is_workload(group) {
         let owner = pod::owner_path(group);
         let repository = image.rsplit_once(':').map_or(image.as_str(), |(repository, _)| repository);
@@ -44,12 +50,6 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
             .next("See which image the last working revision had", format!("kubectl rollout history {owner}{flag}"))
             .next("Go back to it", format!("kubectl rollout undo {owner}{flag}"))
             .next("Or set a tag that exists", format!("kubectl set image {owner}{flag} {}={repository}:TAG", spec.name));
-    }
-    if why.contains("credentials") {
-        finding = finding.next(
-            "Give the pods credentials for the registry (then name the secret in `imagePullSecrets`)",
-            format!("kubectl create secret docker-registry registry-login{flag} --docker-server=SERVER --docker-username=USER --docker-password=PASSWORD"),
-        );
     }
     Some(finding)
 }

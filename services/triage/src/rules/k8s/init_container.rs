@@ -36,8 +36,10 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
     let name = &container.status.name;
     let what = match container.status.ended() {
         Some(end) => format!(
-            "can not start: init container `{name}` fails with exit code {} ({} restarts)",
-            end.exit_code, container.status.restart_count
+            "can not start: init container `{name}` fails with exit code {}{} ({} restarts)",
+            end.exit_code,
+            crash::last_words(snapshot, group, container),
+            container.status.restart_count
         ),
         None => format!("does not start: init container `{name}` has not ended"),
     };

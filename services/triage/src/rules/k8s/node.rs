@@ -3,6 +3,7 @@
 use crate::{
     finding::{Finding, Quote, Severity},
     look::{self, Look},
+    quote,
     rules::Rule,
     snapshot::{Node, Snapshot},
 };
@@ -25,10 +26,14 @@ fn not_ready(snapshot: &Snapshot<'_>, node: &Node<'_>) -> Finding {
     let ready = conditions.and_then(|fetched| fetched.lines().find(|line| line.starts_with("Ready=")));
     let said = ready.and_then(|line| line.split_once(": ")).map(|(_, message)| message.trim_end_matches('.'));
     let on_it = snapshot.pods.iter().filter(|pod| pod.node.as_ref() == Some(name)).count();
-    let pods = if on_it == 0 { String::new() } else { format!("; {on_it} pods were placed on it") };
+    let pods = match on_it {
+        0 => String::new(),
+        1 => "; one pod was placed on it".to_owned(),
+        count => format!("; {count} pods were placed on it"),
+    };
     let title = match said {
-        Some(said) => format!("node `{name}` is not ready: {said}{pods}"),
-        None => format!("node `{name}` is not ready{pods}"),
+        Some(said) => format!("is not ready: {}{pods}", quote::plain(said)),
+        None => format!("is not ready{pods}"),
     };
     let cause = if ready.is_some_and(|line| line.starts_with("Ready=Unknown")) {
         "The control plane no longer hears from the kubelet: the machine is down or cut off, or its kubelet has \
@@ -57,7 +62,7 @@ fn under_pressure(snapshot: &Snapshot<'_>) -> Vec<Finding> {
         let met: Vec<&str> = row.cell("MET")?.split(',').filter(|kind| *kind != "Ready").collect();
         let name = &node.object.name;
         (!met.is_empty()).then(|| {
-            Finding::new(Severity::Degraded, node.object.clone(), format!("node `{name}` has {}", met.join(" and ")))
+            Finding::new(Severity::Degraded, node.object.clone(), format!("has {}", met.join(" and ")))
                 .because("The kubelet evicts pods and accepts no new ones until the pressure is gone.")
                 .quoting(Quote::rows([row]))
                 .next("See what uses it up", format!("kubectl describe node {name}"))

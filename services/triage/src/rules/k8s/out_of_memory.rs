@@ -14,7 +14,9 @@ pub(crate) const RULE: Rule = Rule { wants, check };
 
 fn killed<'g>(snapshot: &Snapshot<'_>, group: &'g Group<'_>) -> Option<Container<'g>> {
     pod::containers(group).find(|container| {
-        container.status.ended().is_some_and(|end| end.reason == "OOMKilled" && pod::is_recent(snapshot, end))
+        let is_looping = container.status.waits_for() == Some("CrashLoopBackOff");
+        let ended = container.status.ended().filter(|end| end.reason == "OOMKilled");
+        ended.is_some_and(|end| is_looping || pod::is_recent(snapshot, end))
     })
 }
 
@@ -52,7 +54,7 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
     let owner = pod::owner_path(group);
     let mut finding = pod::finding(snapshot, group, &what)
         .because(cause)
-        .quoting(pod::state_quote(group, container))
+        .quoting(pod::state_quote(group, container).map(|state| state.and(pod::resources_quote(group, container))))
         .quoting(pod::log(snapshot, group, container).map(pod::log_quote))
         .next("See what it uses now", format!("kubectl top pod {}{flag} --containers", group.sample()?.name));
     if let Some(more) = limit.and_then(doubled).filter(|_| pod::is_workload(group)) {

@@ -62,7 +62,7 @@ fn explain(snapshot: &Snapshot<'_>, claim: &Claim<'_>, classes: Option<&[Row<'_>
         },
     };
     let flag = object.flag();
-    let finding = Finding::new(Severity::Outage, object.clone(), format!("{object} is {}: {what}", claim.status))
+    let finding = Finding::new(Severity::Outage, object.clone(), format!("is {}: {what}", claim.status))
         .because(cause)
         .quoting(Quote::rows([&claim.row]))
         .quoting(Quote::rows(warnings.iter().take(2).map(|event| &event.row)))

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::{
+    evidence::Fetched,
     finding::{Finding, Quote},
     look::{self, Look},
     manifest,
@@ -74,16 +75,17 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
     let asks = asks(probe);
     let verb = match failing.kind {
         "Readiness" => "is not ready".to_owned(),
-        _ => format!("is restarted again and again ({} restarts)", failing.container.status.restart_count),
+        _ => format!("is restarted by its probe again and again ({} restarts)", failing.container.status.restart_count),
     };
     let said = failing.events.first().map_or_else(
         || format!("the readiness probe ({asks}) does not succeed"),
         |event| quote::plain(event.message),
     );
+    let log = log_look(group, &failing).and_then(|look| snapshot.evidence.shown(&look));
     let cause = match failing.kind {
         "Readiness" => format!(
-            "The program runs, but answers its readiness probe ({asks}) as not ready, so it gets no traffic. Such a probe \
-             often fails because something that the program needs does not answer; its log is quoted if it says so."
+            "The program runs, but answers its readiness probe ({asks}) as not ready, so it gets no traffic.{}",
+            in_log(log).unwrap_or_else(|| " Such a probe often fails because something that the program needs does not answer.".to_owned())
         ),
         _ => format!(
             "The kubelet kills `{name}` because its {} probe ({asks}) fails: the program hangs or is too slow, or the probe is \
@@ -93,7 +95,6 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
             probe.get("failureThreshold").and_then(Value::as_u64).unwrap_or(3),
         ),
     };
-    let log = log_look(group, &failing).and_then(|look| snapshot.evidence.shown(&look));
     let state = if failing.kind == "Readiness" { pod::row_quote(group) } else { pod::state_quote(group, failing.container) };
     let owner = pod::owner_path(group);
     let flag = group.owner.flag();
@@ -107,6 +108,13 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
             .next("See the probe and its time limits", format!("kubectl get {owner}{flag} -o yaml | grep -n -A 12 Probe"))
             .next("If it began with a rollout", format!("kubectl rollout history {owner}{flag}")),
     )
+}
+
+/// The last line of a log that complains.
+fn in_log(log: Option<&Fetched>) -> Option<String> {
+    let complains = |line: &&str| ["WARN", "ERROR", "warn", "error", "fail", "503", "500", "unavailable"].iter().any(|word| line.contains(word));
+    let lines: Vec<&str> = log?.lines().filter(complains).collect();
+    lines.last().map(|line| format!(" Its log says: {}.", quote::inline(line)))
 }
 
 fn shorter(mut quote: Quote) -> Quote {

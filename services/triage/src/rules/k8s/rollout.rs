@@ -77,9 +77,9 @@ fn explain(snapshot: &Snapshot<'_>, workload: &Workload<'_>) -> Finding {
     let severity = if workload.ready == 0 { Severity::Outage } else { Severity::Degraded };
     let replicas = format!("{} of {} replicas are ready", workload.ready, workload.wanted);
     let title = match refusal.message {
-        Some(message) => format!("{object} is short of replicas ({replicas}): {}", quote::plain(message)),
-        None if timed_out => format!("{object} is short of replicas ({replicas}); its rollout exceeded its progress deadline"),
-        None => format!("{object} is short of replicas: {replicas}"),
+        Some(message) => format!("is short of replicas ({replicas}): {}", quote::plain(message)),
+        None if timed_out => format!("is short of replicas ({replicas}); its rollout exceeded its progress deadline"),
+        None => format!("is short of replicas: {replicas}"),
     };
     let quota = quota(&refusal);
     let cause = match (quota, refusal.message) {

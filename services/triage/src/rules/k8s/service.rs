@@ -84,7 +84,7 @@ fn explain(snapshot: &Snapshot<'_>, dead: &Dead<'_, '_>) -> Option<Finding> {
     snapshot.evidence.shown(&look::pod_labels(dead.namespace))?;
     let selected = selected(snapshot, dead);
     let object = &dead.service.object;
-    let rows = Quote::rows([&dead.endpoints.row]).into_iter().chain(Quote::rows([&dead.service.row]));
+    let rows = Quote::rows([&dead.service.row]).into_iter().chain(Quote::rows([&dead.endpoints.row]));
     if selected.is_empty() {
         return Some(selects_nothing(snapshot, dead).quoting_before(rows));
     }
@@ -94,7 +94,11 @@ fn explain(snapshot: &Snapshot<'_>, dead: &Dead<'_, '_>) -> Option<Finding> {
     }
     let owners = selected.iter().map(|pod| snapshot.owner_of(&pod.namespace, &pod.name).unwrap_or_else(|| pod.object()));
     let nodes = selected.iter().filter_map(|pod| snapshot.lost_node(pod.node.as_ref())).map(|node| node.object.clone());
-    let title = format!("{object} has no ready endpoints: none of the {} pods that it selects is ready", selected.len());
+    let which = match selected.len() {
+        1 => "the only pod that it selects is not ready".to_owned(),
+        count => format!("none of the {count} pods that it selects is ready"),
+    };
+    let title = format!("has no ready endpoints: {which}");
     Some(
         Finding::new(Severity::Outage, object.clone(), title)
             .blaming(owners)
@@ -108,7 +112,7 @@ fn explain(snapshot: &Snapshot<'_>, dead: &Dead<'_, '_>) -> Option<Finding> {
 fn selects_nothing(snapshot: &Snapshot<'_>, dead: &Dead<'_, '_>) -> Finding {
     let object = &dead.service.object;
     let selector = dead.service.selector.unwrap_or_default();
-    let title = format!("{object} has no endpoints: its selector `{selector}` matches no pod");
+    let title = format!("has no endpoints: its selector `{selector}` matches no pod");
     let (near, pairs) = candidates(snapshot, dead);
     let (cause, fix) = match near.first() {
         Some((_, labels)) => {
@@ -172,7 +176,7 @@ fn wrong_port(snapshot: &Snapshot<'_>, dead: &Dead<'_, '_>, pod: &Pod<'_>) -> Op
     let wanted = service.named_ports().find(|wanted| !ports.iter().any(|port| port.name == *wanted))?;
     let known: Vec<String> = ports.iter().map(|port| format!("`{}` ({})", port.name, port.container_port)).collect();
     let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-    let title = format!("{object} has no endpoints: its target port `{wanted}` is not a port of its pods");
+    let title = format!("has no endpoints: its target port `{wanted}` is not a port of its pods");
     let lines = fetched.lines().filter(|line| line.contains("targetPort") || line.trim_start() == "ports:");
     let pod_lines: Vec<&str> = pod_yaml.lines().collect();
     let declared = pod_lines.iter().copied().filter(|line| {

@@ -37,9 +37,9 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
         (_, true) => (String::new(), "Its containers do not stop, or its node does not report that they did.".to_owned()),
     };
     let names: Vec<String> = group.pods.iter().map(|pod| format!("`{}`", pod.name)).collect();
-    let title = format!("{}: pod {} is stuck in Terminating for {since}{on}", group.owner, names.join(", "));
+    let what = format!("has pods that are stuck in Terminating for {since}{on}: {}", names.join(", "));
     Some(
-        Finding::new(Severity::Degraded, group.owner.clone(), title)
+        Finding::new(Severity::Degraded, group.owner.clone(), what)
             .covering(group.covers())
             .blaming(nodes.map(|node| node.object.clone()))
             .because(cause)
