@@ -107,7 +107,11 @@ impl Config {
     }
 }
 
-fn number<T: FromStr>(get: &dyn Fn(&str) -> Option<String>, name: &'static str, default: T) -> Result<T, ConfigError> {
+fn number<T: FromStr>(
+    get: &dyn Fn(&str) -> Option<String>,
+    name: &'static str,
+    default: T,
+) -> Result<T, ConfigError> {
     match get(name) {
         None => Ok(default),
         Some(value) => match value.parse() {

@@ -10,32 +10,131 @@ const LONG_VALUED: &[&str] = &["namespace", "context", "request-timeout"];
 /// The verbs that may run. The second word of those that have one is in [`second_word`].
 const VERBS: &[(&str, Options<'static>)] = &[
     ("get", GET),
-    ("describe", Options { short: "AR", short_valued: "l", long: &["all-namespaces", "show-events"], long_valued: &["selector", "chunk-size"] }),
+    (
+        "describe",
+        Options {
+            short: "AR",
+            short_valued: "l",
+            long: &["all-namespaces", "show-events"],
+            long_valued: &["selector", "chunk-size"],
+        },
+    ),
     ("logs", LOGS),
-    ("top", Options { short: "A", short_valued: "l", long: &["all-namespaces", "containers", "no-headers", "sum", "use-protocol-buffers", "show-capacity", "show-swap"], long_valued: &["selector", "sort-by", "field-selector"] }),
-    ("events", Options { short: "Aw", short_valued: "o", long: &["all-namespaces", "watch", "no-headers"], long_valued: &["for", "types", "output", "chunk-size"] }),
-    ("explain", Options { short: "", short_valued: "o", long: &["recursive"], long_valued: &["api-version", "output"] }),
-    ("api-resources", Options { short: "", short_valued: "o", long: &["cached", "namespaced", "no-headers"], long_valued: &["api-group", "categories", "output", "sort-by", "verbs"] }),
+    (
+        "top",
+        Options {
+            short: "A",
+            short_valued: "l",
+            long: &[
+                "all-namespaces",
+                "containers",
+                "no-headers",
+                "sum",
+                "use-protocol-buffers",
+                "show-capacity",
+                "show-swap",
+            ],
+            long_valued: &["selector", "sort-by", "field-selector"],
+        },
+    ),
+    (
+        "events",
+        Options {
+            short: "Aw",
+            short_valued: "o",
+            long: &["all-namespaces", "watch", "no-headers"],
+            long_valued: &["for", "types", "output", "chunk-size"],
+        },
+    ),
+    (
+        "explain",
+        Options {
+            short: "",
+            short_valued: "o",
+            long: &["recursive"],
+            long_valued: &["api-version", "output"],
+        },
+    ),
+    (
+        "api-resources",
+        Options {
+            short: "",
+            short_valued: "o",
+            long: &["cached", "namespaced", "no-headers"],
+            long_valued: &["api-group", "categories", "output", "sort-by", "verbs"],
+        },
+    ),
     ("api-versions", NONE),
-    ("version", Options { short: "", short_valued: "o", long: &["client", "short"], long_valued: &["output"] }),
+    (
+        "version",
+        Options { short: "", short_valued: "o", long: &["client", "short"], long_valued: &["output"] },
+    ),
     ("cluster-info", NONE),
-    ("config", Options { short: "", short_valued: "o", long: &["minify", "no-headers"], long_valued: &["output"] }),
-    ("auth", Options { short: "Aq", short_valued: "o", long: &["all-namespaces", "list", "quiet", "no-headers"], long_valued: &["subresource", "output"] }),
-    ("rollout", Options { short: "w", short_valued: "ol", long: &["watch"], long_valued: &["revision", "timeout", "selector", "output"] }),
+    (
+        "config",
+        Options { short: "", short_valued: "o", long: &["minify", "no-headers"], long_valued: &["output"] },
+    ),
+    (
+        "auth",
+        Options {
+            short: "Aq",
+            short_valued: "o",
+            long: &["all-namespaces", "list", "quiet", "no-headers"],
+            long_valued: &["subresource", "output"],
+        },
+    ),
+    (
+        "rollout",
+        Options {
+            short: "w",
+            short_valued: "ol",
+            long: &["watch"],
+            long_valued: &["revision", "timeout", "selector", "output"],
+        },
+    ),
 ];
 
 const NONE: Options<'static> = Options { short: "", short_valued: "", long: &[], long_valued: &[] };
 const GET: Options<'static> = Options {
     short: "Aw",
     short_valued: "loL",
-    long: &["all-namespaces", "watch", "watch-only", "output-watch-events", "no-headers", "show-labels", "show-kind", "show-managed-fields", "ignore-not-found", "server-print", "allow-missing-template-keys"],
-    long_valued: &["selector", "output", "label-columns", "field-selector", "sort-by", "chunk-size", "subresource"],
+    long: &[
+        "all-namespaces",
+        "watch",
+        "watch-only",
+        "output-watch-events",
+        "no-headers",
+        "show-labels",
+        "show-kind",
+        "show-managed-fields",
+        "ignore-not-found",
+        "server-print",
+        "allow-missing-template-keys",
+    ],
+    long_valued: &[
+        "selector",
+        "output",
+        "label-columns",
+        "field-selector",
+        "sort-by",
+        "chunk-size",
+        "subresource",
+    ],
 };
 const LOGS: Options<'static> = Options {
     short: "fp",
     short_valued: "cl",
     long: &["follow", "previous", "all-containers", "all-pods", "prefix", "timestamps", "ignore-errors"],
-    long_valued: &["container", "selector", "since", "since-time", "tail", "limit-bytes", "max-log-requests", "pod-running-timeout"],
+    long_valued: &[
+        "container",
+        "selector",
+        "since",
+        "since-time",
+        "tail",
+        "limit-bytes",
+        "max-log-requests",
+        "pod-running-timeout",
+    ],
 };
 
 const ALLOWED: &str = "only get, describe, logs, top, events, explain, api-resources, api-versions, version, cluster-info, config view, auth can-i and rollout status or history are allowed";
@@ -116,7 +215,10 @@ fn kinds(operands: &[String]) -> Result<(), String> {
 pub(crate) fn check_kind(kind: &str) -> Result<(), String> {
     let name = kind.split('.').next().unwrap_or_default().to_ascii_lowercase();
     if matches!(name.as_str(), "secret" | "secrets") {
-        return Err("Secrets are not shown; whether one exists can be seen in the events and status of what uses it".to_owned());
+        return Err(
+            "Secrets are not shown; whether one exists can be seen in the events and status of what uses it"
+                .to_owned(),
+        );
     }
     Ok(())
 }
@@ -125,7 +227,21 @@ fn outputs(given: &Given) -> Result<(), String> {
     let formats = given.options.iter().filter(|(name, _)| matches!(name.as_str(), "-o" | "--output"));
     for format in formats.filter_map(|(_, value)| value.as_deref()) {
         let kind = format.split('=').next().unwrap_or_default();
-        const FORMATS: &[&str] = &["wide", "yaml", "json", "name", "jsonpath", "jsonpath-as-json", "go-template", "template", "custom-columns", "plaintext", "plaintext-openapiv2", "kyaml", ""];
+        const FORMATS: &[&str] = &[
+            "wide",
+            "yaml",
+            "json",
+            "name",
+            "jsonpath",
+            "jsonpath-as-json",
+            "go-template",
+            "template",
+            "custom-columns",
+            "plaintext",
+            "plaintext-openapiv2",
+            "kyaml",
+            "",
+        ];
         if !FORMATS.contains(&kind) {
             return Err(format!("the output format `{kind}` is not allowed"));
         }

@@ -31,7 +31,10 @@ pub(crate) enum Verdict {
     /// It may.
     Allow,
     /// A person may allow it.
-    #[expect(dead_code, reason = "the order of verdicts is part of the interface; the rules have no such case")]
+    #[expect(
+        dead_code,
+        reason = "the order of verdicts is part of the interface; the rules have no such case"
+    )]
     Ask,
     /// It never runs.
     Deny,
@@ -92,12 +95,14 @@ impl Policy {
             }
         }
         script.commands().try_for_each(|command| {
-            self.check_command(command).map_err(|reason| refused(&format!("`{}`: {reason}.", command.program)))
+            self.check_command(command)
+                .map_err(|reason| refused(&format!("`{}`: {reason}.", command.program)))
         })
     }
 
     fn check_command(&self, command: &Simple) -> Result<(), String> {
-        let program = programs::find(&command.program).ok_or("it is not on the list of programs that only read")?;
+        let program =
+            programs::find(&command.program).ok_or("it is not on the list of programs that only read")?;
         (program.check)(&options::texts(&command.arguments)?)?;
         if program.files == Files::Reads {
             command.arguments.iter().try_for_each(|word| paths::check(word, &self.kubeconfigs))?;

@@ -133,11 +133,15 @@ impl Except {
 
 /// The arguments as text. One that starts with what matches file names could become an option.
 pub(super) fn texts(words: &[Word]) -> Result<Vec<String>, String> {
-    let may_become_option = |before: &String| before.is_empty() || (before.starts_with('-') && !before.contains('='));
+    let may_become_option =
+        |before: &String| before.is_empty() || (before.starts_with('-') && !before.contains('='));
     words
         .iter()
         .map(|word| match word.before_glob().filter(may_become_option) {
-            Some(_) => Err(format!("its argument `{}` starts with a wildcard; quote it, or start it with `./`", word.text())),
+            Some(_) => Err(format!(
+                "its argument `{}` starts with a wildcard; quote it, or start it with `./`",
+                word.text()
+            )),
             None => Ok(word.text()),
         })
         .collect()

@@ -9,7 +9,10 @@ use brush_parser::{
     word::{self, TildeExpr, WordPiece, WordPieceWithSource},
 };
 
-use super::guard::{Refusal::{self, Construct}, SUBSTITUTION, VARIABLE, guard};
+use super::guard::{
+    Refusal::{self, Construct},
+    SUBSTITUTION, VARIABLE, guard,
+};
 use super::script::{Join, Piece, Pipeline, Redirect, Script, Simple, Word};
 
 /// Reads a command line. Long ones take milliseconds: call it where blocking is fine.
@@ -126,9 +129,9 @@ fn literal(raw: &str, options: &ParserOptions) -> Result<Word, Refusal> {
                 braces.push_str(&text);
                 bare(&text, &mut word)?;
             }
-            WordPiece::SingleQuotedText(text) => word.0.push(Piece::Literal(text)),
-            WordPiece::EscapeSequence(escape) => word.0.push(Piece::Literal(escaped(&escape))),
-            WordPiece::DoubleQuotedSequence(pieces) => word.0.push(Piece::Literal(double_quoted(pieces)?)),
+            WordPiece::SingleQuotedText(text) => word.push_literal(&text),
+            WordPiece::EscapeSequence(escape) => word.push_literal(escaped(&escape)),
+            WordPiece::DoubleQuotedSequence(pieces) => word.push_literal(&double_quoted(pieces)?),
             WordPiece::TildeExpansion(TildeExpr::Home) if word.0.is_empty() => word.0.push(Piece::Home),
             WordPiece::TildeExpansion(_) => return Err(Construct("`~` with a name")),
             WordPiece::AnsiCQuotedText(_) | WordPiece::GettextDoubleQuotedSequence(_) => {
@@ -150,19 +153,11 @@ fn bare(text: &str, word: &mut Word) -> Result<(), Refusal> {
     if text.contains(['`', '(', ')', '<', '>', '|', '&', ';', '\'', '"', '\\', '\n']) {
         return Err(Construct("a special character that should be quoted"));
     }
-    let mut literal = String::new();
     for symbol in text.chars() {
-        if matches!(symbol, '*' | '?') {
-            if !literal.is_empty() {
-                word.0.push(Piece::Literal(std::mem::take(&mut literal)));
-            }
-            word.0.push(Piece::Glob(symbol));
-        } else {
-            literal.push(symbol);
+        match symbol {
+            '*' | '?' => word.0.push(Piece::Glob(symbol)),
+            _ => word.push_literal(symbol.encode_utf8(&mut [0; 4])),
         }
-    }
-    if !literal.is_empty() {
-        word.0.push(Piece::Literal(literal));
     }
     Ok(())
 }
@@ -172,7 +167,7 @@ fn double_quoted(pieces: Vec<WordPieceWithSource>) -> Result<String, Refusal> {
     for WordPieceWithSource { piece, .. } in pieces {
         match piece {
             WordPiece::Text(literal) => text.push_str(&literal),
-            WordPiece::EscapeSequence(escape) => text.push_str(&escaped(&escape)),
+            WordPiece::EscapeSequence(escape) => text.push_str(escaped(&escape)),
             WordPiece::ParameterExpansion(_) => return Err(Construct(VARIABLE)),
             WordPiece::CommandSubstitution(_) | WordPiece::BackquotedCommandSubstitution(_) => {
                 return Err(Construct(SUBSTITUTION));
@@ -189,14 +184,15 @@ fn double_quoted(pieces: Vec<WordPieceWithSource>) -> Result<String, Refusal> {
 }
 
 /// The character after a backslash; a backslash at the end of a line joins it to the next.
-fn escaped(sequence: &str) -> String {
+fn escaped(sequence: &str) -> &str {
     match sequence.strip_prefix('\\').unwrap_or(sequence) {
-        "\n" => String::new(),
-        character => character.to_owned(),
+        "\n" => "",
+        character => character,
     }
 }
 
 /// Whether bash would make several words of it. It is enough to see that it might.
 fn expands_braces(bare: &str) -> bool {
-    bare.split_once('{').is_some_and(|(_, inside)| inside.contains('}') && (inside.contains(',') || inside.contains("..")))
+    bare.split_once('{')
+        .is_some_and(|(_, inside)| inside.contains('}') && (inside.contains(',') || inside.contains("..")))
 }

@@ -12,20 +12,63 @@ const SEARCHABLE: &[&[&str]] = &[&["var", "log"], &["usr"], &["sys"]];
 const SECRET_FOLDERS: &[&str] =
     &[".ssh", ".kube", ".aws", ".azure", ".gnupg", ".docker", ".gcloud", "gcloud", "secrets", "private"];
 /// Places below which everything is secret.
-const SECRET_PLACES: &[&[&str]] = &[&["etc", "kubernetes"], &["var", "lib", "kubelet"], &["etc", "rancher"], &["var", "lib", "rancher"], &["var", "lib", "etcd"]];
-const SECRET_NAMES: &[&str] = &[
-    "shadow", "shadow-", "gshadow", "gshadow-", "kubeconfig", "credentials", "token", ".netrc", ".pgpass", ".npmrc",
-    ".pypirc", ".git-credentials", ".dockercfg", ".dockerconfigjson", ".htpasswd", ".env", ".bash_history",
+const SECRET_PLACES: &[&[&str]] = &[
+    &["etc", "kubernetes"],
+    &["var", "lib", "kubelet"],
+    &["etc", "rancher"],
+    &["var", "lib", "rancher"],
+    &["var", "lib", "etcd"],
 ];
-const SECRET_ENDINGS: &[&str] = &[".pem", ".key", ".p12", ".pfx", ".jks", ".ppk", ".kdbx", ".kubeconfig", "_history"];
+const SECRET_NAMES: &[&str] = &[
+    "shadow",
+    "shadow-",
+    "gshadow",
+    "gshadow-",
+    "kubeconfig",
+    "credentials",
+    "token",
+    ".netrc",
+    ".pgpass",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".dockercfg",
+    ".dockerconfigjson",
+    ".htpasswd",
+    ".env",
+    ".bash_history",
+];
+const SECRET_ENDINGS: &[&str] =
+    &[".pem", ".key", ".p12", ".pfx", ".jks", ".ppk", ".kdbx", ".kubeconfig", "_history"];
 /// What may be read of `/proc/PID`, for any process.
-const PROC_FILES: &[&str] = &["status", "stat", "statm", "cmdline", "comm", "limits", "io", "cgroup", "mountinfo", "mounts", "net", "oom_score", "oom_score_adj", "wchan", "sched", "schedstat", "loginuid"];
+const PROC_FILES: &[&str] = &[
+    "status",
+    "stat",
+    "statm",
+    "cmdline",
+    "comm",
+    "limits",
+    "io",
+    "cgroup",
+    "mountinfo",
+    "mounts",
+    "net",
+    "oom_score",
+    "oom_score_adj",
+    "wchan",
+    "sched",
+    "schedstat",
+    "loginuid",
+];
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "tty"];
 
 /// Whether a program may read what a word names. The error completes "`program`: ".
 pub(super) fn check(word: &Word, kubeconfigs: &[PathBuf]) -> Result<(), String> {
     let text = word.text();
-    if word.before_glob().is_some_and(|before| text.contains('/') && !(may_be_searched(&before) && may_be_searched(&text))) {
+    if word
+        .before_glob()
+        .is_some_and(|before| text.contains('/') && !(may_be_searched(&before) && may_be_searched(&text)))
+    {
         return Err(format!("wildcards in `{text}` are allowed only below /var/log, /usr and /sys"));
     }
     if candidates(&text).any(|path| is_secret(&path, kubeconfigs)) {
@@ -39,7 +82,9 @@ pub(super) fn may_be_searched(path: &str) -> bool {
     let parts = parts(path);
     !path.contains("..")
         && path.starts_with('/')
-        && SEARCHABLE.iter().any(|root| parts.len() >= root.len() && parts.iter().zip(*root).all(|(own, root)| own == root))
+        && SEARCHABLE
+            .iter()
+            .any(|root| parts.len() >= root.len() && parts.iter().zip(*root).all(|(own, root)| own == root))
 }
 
 /// What of an argument may be a path: all of it, and what an option has attached.
@@ -80,7 +125,8 @@ fn is_secret(path: &str, kubeconfigs: &[PathBuf]) -> bool {
 
 fn is_secret_of_process(parts: &[&str]) -> bool {
     let ["proc", process, rest @ ..] = parts else { return false };
-    let is_process = process.bytes().all(|byte| byte.is_ascii_digit()) || matches!(*process, "self" | "thread-self");
+    let is_process =
+        process.bytes().all(|byte| byte.is_ascii_digit()) || matches!(*process, "self" | "thread-self");
     match rest {
         _ if *process == "kcore" => true,
         [] => false,

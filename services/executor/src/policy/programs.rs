@@ -30,9 +30,9 @@ pub(super) enum Files {
 /// Looks a program up. Only a bare name can be on the list.
 pub(super) fn find(name: &str) -> Option<Program> {
     let (files, check): (_, Check) = match name {
-        "echo" | "true" | "false" | ":" | "free" | "uptime" | "netstat" | "uname" | "id" | "whoami" | "groups"
-        | "nproc" | "arch" | "pwd" | "lsmod" | "vmstat" | "iostat" | "mpstat" | "lscpu" | "seq" | "sleep" | "w"
-        | "tr" => (Files::Ignores, any),
+        "echo" | "true" | "false" | ":" | "free" | "uptime" | "netstat" | "uname" | "id" | "whoami"
+        | "groups" | "nproc" | "arch" | "pwd" | "lsmod" | "vmstat" | "iostat" | "mpstat" | "lscpu"
+        | "seq" | "sleep" | "w" | "tr" => (Files::Ignores, any),
         "printf" => (Files::Ignores, printf),
         "ps" => (Files::Ignores, ps),
         "top" => (Files::Ignores, top),
@@ -46,14 +46,14 @@ pub(super) fn find(name: &str) -> Option<Program> {
         "sysctl" => (Files::Ignores, sysctl),
         "getent" => (Files::Ignores, getent),
         "kubectl" => (Files::Ignores, kubectl::check),
-        "ls" | "stat" | "df" | "lsblk" | "findmnt" | "readlink" | "realpath" | "basename" | "dirname" | "which"
-        | "type" => (Files::Names, any),
+        "ls" | "stat" | "df" | "lsblk" | "findmnt" | "readlink" | "realpath" | "basename" | "dirname"
+        | "which" | "type" => (Files::Names, any),
         "du" => (Files::Names, du),
         "find" => (Files::Names, find_files),
         "test" | "[" => (Files::Names, test),
         "date" => (Files::Names, date),
-        "cat" | "head" | "tail" | "cut" | "jq" | "md5sum" | "sha1sum" | "sha256sum" | "base64" | "column" | "rev"
-        | "tac" | "nl" | "cmp" | "comm" => (Files::Reads, any),
+        "cat" | "head" | "tail" | "cut" | "jq" | "md5sum" | "sha1sum" | "sha256sum" | "base64" | "column"
+        | "rev" | "tac" | "nl" | "cmp" | "comm" => (Files::Reads, any),
         "grep" | "egrep" | "fgrep" => (Files::Reads, grep),
         "sort" => (Files::Reads, sort),
         "uniq" => (Files::Reads, uniq),
@@ -88,14 +88,49 @@ fn grep(arguments: &[String]) -> Result<(), String> {
         short: "EFGPivwxchHnoqslLrRabITuzyZU0123456789",
         short_valued: "efmABCdD",
         long: &[
-            "binary", "byte-offset", "color", "colour", "count", "dereference-recursive", "extended-regexp",
-            "files-with-matches", "files-without-match", "fixed-strings", "ignore-case", "initial-tab", "invert-match",
-            "line-buffered", "line-number", "line-regexp", "no-filename", "no-messages", "null", "null-data",
-            "only-matching", "perl-regexp", "quiet", "recursive", "silent", "text", "with-filename", "word-regexp",
+            "binary",
+            "byte-offset",
+            "color",
+            "colour",
+            "count",
+            "dereference-recursive",
+            "extended-regexp",
+            "files-with-matches",
+            "files-without-match",
+            "fixed-strings",
+            "ignore-case",
+            "initial-tab",
+            "invert-match",
+            "line-buffered",
+            "line-number",
+            "line-regexp",
+            "no-filename",
+            "no-messages",
+            "null",
+            "null-data",
+            "only-matching",
+            "perl-regexp",
+            "quiet",
+            "recursive",
+            "silent",
+            "text",
+            "with-filename",
+            "word-regexp",
         ],
         long_valued: &[
-            "after-context", "before-context", "binary-files", "context", "directories", "exclude", "exclude-dir",
-            "exclude-from", "file", "include", "label", "max-count", "regexp",
+            "after-context",
+            "before-context",
+            "binary-files",
+            "context",
+            "directories",
+            "exclude",
+            "exclude-dir",
+            "exclude-from",
+            "file",
+            "include",
+            "label",
+            "max-count",
+            "regexp",
         ],
     }
     .read(arguments)?;
@@ -122,9 +157,23 @@ fn sort(arguments: &[String]) -> Result<(), String> {
         short: "bdfgiMhnRrVcCmsuz",
         short_valued: "ktS",
         long: &[
-            "check", "debug", "dictionary-order", "general-numeric-sort", "human-numeric-sort",
-            "ignore-case", "ignore-leading-blanks", "ignore-nonprinting", "merge", "month-sort", "numeric-sort",
-            "random-sort", "reverse", "stable", "unique", "version-sort", "zero-terminated",
+            "check",
+            "debug",
+            "dictionary-order",
+            "general-numeric-sort",
+            "human-numeric-sort",
+            "ignore-case",
+            "ignore-leading-blanks",
+            "ignore-nonprinting",
+            "merge",
+            "month-sort",
+            "numeric-sort",
+            "random-sort",
+            "reverse",
+            "stable",
+            "unique",
+            "version-sort",
+            "zero-terminated",
         ],
         long_valued: &["batch-size", "buffer-size", "field-separator", "key", "parallel", "sort"],
     }
@@ -144,8 +193,18 @@ fn uniq(arguments: &[String]) -> Result<(), String> {
 }
 
 fn find_files(arguments: &[String]) -> Result<(), String> {
-    const ACTS: &[&str] =
-        &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-files0-from"];
+    const ACTS: &[&str] = &[
+        "-exec",
+        "-execdir",
+        "-ok",
+        "-okdir",
+        "-delete",
+        "-fprint",
+        "-fprint0",
+        "-fprintf",
+        "-fls",
+        "-files0-from",
+    ];
     match arguments.iter().find(|argument| ACTS.contains(&argument.as_str())) {
         Some(act) => Err(format!("`{act}` is not allowed")),
         None => Ok(()),
@@ -160,7 +219,25 @@ fn ps(arguments: &[String]) -> Result<(), String> {
             return Err("environments are not shown".to_owned());
         }
         let takes_next = if let Some(long) = argument.strip_prefix("--") {
-            matches!(long, "pid" | "ppid" | "user" | "User" | "group" | "Group" | "format" | "sort" | "tty" | "sid" | "cols" | "columns" | "width" | "rows" | "lines" | "quick-pid")
+            matches!(
+                long,
+                "pid"
+                    | "ppid"
+                    | "user"
+                    | "User"
+                    | "group"
+                    | "Group"
+                    | "format"
+                    | "sort"
+                    | "tty"
+                    | "sid"
+                    | "cols"
+                    | "columns"
+                    | "width"
+                    | "rows"
+                    | "lines"
+                    | "quick-pid"
+            )
         } else if let Some(cluster) = argument.strip_prefix('-') {
             match cluster.find(|c| "oOpuUCtsgGq".contains(c)) {
                 Some(at) => at + 1 == cluster.len(),
@@ -181,19 +258,40 @@ fn ps(arguments: &[String]) -> Result<(), String> {
 }
 
 fn top(arguments: &[String]) -> Result<(), String> {
-    let given = Options { short: "bcHiS1", short_valued: "ndopuUwEe", long: &[], long_valued: &[] }.read(arguments)?;
+    let given = Options { short: "bcHiS1", short_valued: "ndopuUwEe", long: &[], long_valued: &[] }
+        .read(arguments)?;
     when(given.has("-b") && given.operands.is_empty(), "only batch mode works, as in `top -b -n 1`")
 }
 
 fn ss(arguments: &[String]) -> Result<(), String> {
-    Except { short: "KDEFN", valued: "fA", long: &["kill", "diag", "events", "filter", "net"] }.check(arguments)
+    Except { short: "KDEFN", valued: "fA", long: &["kill", "diag", "events", "filter", "net"] }
+        .check(arguments)
 }
 
 fn ip(arguments: &[String]) -> Result<(), String> {
-    const FLAGS: &[&str] = &["-4", "-6", "-0", "-br", "-brief", "-s", "-stats", "-d", "-details", "-j", "-json", "-p", "-pretty", "-o", "-oneline", "-c", "-color", "-h", "-r"];
+    const FLAGS: &[&str] = &[
+        "-4", "-6", "-0", "-br", "-brief", "-s", "-stats", "-d", "-details", "-j", "-json", "-p", "-pretty",
+        "-o", "-oneline", "-c", "-color", "-h", "-r",
+    ];
     let words: Vec<_> = arguments.iter().map(String::as_str).skip_while(|it| FLAGS.contains(it)).collect();
     let (object, verb) = (words.first().copied().unwrap_or_default(), words.get(1).copied());
-    let reads = ["a", "addr", "address", "l", "link", "r", "route", "ru", "rule", "n", "neigh", "neighbour", "maddr", "maddress", "tunnel"];
+    let reads = [
+        "a",
+        "addr",
+        "address",
+        "l",
+        "link",
+        "r",
+        "route",
+        "ru",
+        "rule",
+        "n",
+        "neigh",
+        "neighbour",
+        "maddr",
+        "maddress",
+        "tunnel",
+    ];
     when(
         reads.contains(&object) && matches!(verb, None | Some("show" | "list" | "ls")),
         "only `show` of address, link, route, rule and neigh is allowed",
@@ -219,7 +317,10 @@ fn date(arguments: &[String]) -> Result<(), String> {
         long_valued: &["date", "reference"],
     }
     .read(arguments)?;
-    when(given.operands.iter().all(|operand| operand.starts_with('+')), "an argument without `+` would set the clock")
+    when(
+        given.operands.iter().all(|operand| operand.starts_with('+')),
+        "an argument without `+` would set the clock",
+    )
 }
 
 fn mount(arguments: &[String]) -> Result<(), String> {
@@ -230,7 +331,23 @@ fn dmesg(arguments: &[String]) -> Result<(), String> {
     Options {
         short: "HkLPrStTuxewWd",
         short_valued: "fls",
-        long: &["human", "kernel", "color", "nopager", "raw", "syslog", "notime", "ctime", "userspace", "decode", "reltime", "show-delta", "follow", "follow-new", "json"],
+        long: &[
+            "human",
+            "kernel",
+            "color",
+            "nopager",
+            "raw",
+            "syslog",
+            "notime",
+            "ctime",
+            "userspace",
+            "decode",
+            "reltime",
+            "show-delta",
+            "follow",
+            "follow-new",
+            "json",
+        ],
         long_valued: &["facility", "level", "buffer-size", "time-format", "since", "until"],
     }
     .read(arguments)
@@ -242,13 +359,43 @@ fn journalctl(arguments: &[String]) -> Result<(), String> {
         short: "aefklmqrxbN0123456789",
         short_valued: "cgnoptuFSTU",
         long: &[
-            "all", "boot", "catalog", "disk-usage", "dmesg", "follow", "full", "header", "list-boots", "lines", "merge",
-            "no-full", "no-hostname", "no-pager", "no-tail", "pager-end", "quiet", "reverse", "system", "utc",
-            "output-fields", "case-sensitive",
+            "all",
+            "boot",
+            "catalog",
+            "disk-usage",
+            "dmesg",
+            "follow",
+            "full",
+            "header",
+            "list-boots",
+            "lines",
+            "merge",
+            "no-full",
+            "no-hostname",
+            "no-pager",
+            "no-tail",
+            "pager-end",
+            "quiet",
+            "reverse",
+            "system",
+            "utc",
+            "output-fields",
+            "case-sensitive",
         ],
         long_valued: &[
-            "after-cursor", "cursor", "exclude-identifier", "facility", "field", "grep", "identifier", "output",
-            "priority", "since", "unit", "until", "user-unit",
+            "after-cursor",
+            "cursor",
+            "exclude-identifier",
+            "facility",
+            "field",
+            "grep",
+            "identifier",
+            "output",
+            "priority",
+            "since",
+            "unit",
+            "until",
+            "user-unit",
         ],
     }
     .read(arguments)
@@ -259,14 +406,43 @@ fn systemctl(arguments: &[String]) -> Result<(), String> {
     let given = Options {
         short: "alqrT",
         short_valued: "npPot",
-        long: &["all", "failed", "full", "legend", "no-legend", "no-pager", "plain", "quiet", "recursive", "reverse", "show-types", "value", "with-dependencies", "after", "before"],
+        long: &[
+            "all",
+            "failed",
+            "full",
+            "legend",
+            "no-legend",
+            "no-pager",
+            "plain",
+            "quiet",
+            "recursive",
+            "reverse",
+            "show-types",
+            "value",
+            "with-dependencies",
+            "after",
+            "before",
+        ],
         long_valued: &["lines", "output", "property", "state", "timestamp", "type"],
     }
     .read(arguments)?;
     const VERBS: &[&str] = &[
-        "cat", "get-default", "is-active", "is-enabled", "is-failed", "is-system-running", "list-automounts",
-        "list-dependencies", "list-jobs", "list-paths", "list-sockets", "list-timers", "list-unit-files",
-        "list-units", "show", "status",
+        "cat",
+        "get-default",
+        "is-active",
+        "is-enabled",
+        "is-failed",
+        "is-system-running",
+        "list-automounts",
+        "list-dependencies",
+        "list-jobs",
+        "list-paths",
+        "list-sockets",
+        "list-timers",
+        "list-unit-files",
+        "list-units",
+        "show",
+        "status",
     ];
     let verb = given.operands.first().map_or("list-units", String::as_str);
     when(VERBS.contains(&verb), "only status, show, cat, is-* and list-* are allowed")
@@ -288,5 +464,6 @@ fn getent(arguments: &[String]) -> Result<(), String> {
 }
 
 fn file(arguments: &[String]) -> Result<(), String> {
-    Except { short: "CzZ", valued: "efFmP", long: &["compile", "uncompress", "uncompress-noreport"] }.check(arguments)
+    Except { short: "CzZ", valued: "efFmP", long: &["compile", "uncompress", "uncompress-noreport"] }
+        .check(arguments)
 }

@@ -15,7 +15,9 @@ pub(super) struct Script {
 impl Script {
     /// Every program that would run.
     pub(super) fn commands(&self) -> impl Iterator<Item = &Simple> {
-        std::iter::once(&self.first).chain(self.rest.iter().map(|(_, pipeline)| pipeline)).flat_map(|it| &it.0)
+        std::iter::once(&self.first)
+            .chain(self.rest.iter().map(|(_, pipeline)| pipeline))
+            .flat_map(|it| &it.0)
     }
 }
 
@@ -63,6 +65,15 @@ pub(super) enum Piece {
 }
 
 impl Word {
+    /// Adds text that stands for itself.
+    pub(super) fn push_literal(&mut self, text: &str) {
+        match self.0.last_mut() {
+            Some(Piece::Literal(last)) => last.push_str(text),
+            Some(Piece::Glob(_) | Piece::Home) | None if text.is_empty() => {}
+            Some(Piece::Glob(_) | Piece::Home) | None => self.0.push(Piece::Literal(text.to_owned())),
+        }
+    }
+
     /// The word as one would write it without quotes.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();

@@ -24,7 +24,9 @@ fn every_command_of_the_table_is_judged_as_it_says() {
     let wrong: Vec<_> = cases()
         .map(|(verdict, command)| (verdict, policy.judge_bash(&command), command))
         .filter(|(verdict, judgement, _)| *verdict != judgement.verdict)
-        .map(|(verdict, judgement, command)| format!("{command:?} should be {verdict:?}: {}", judgement.reason))
+        .map(|(verdict, judgement, command)| {
+            format!("{command:?} should be {verdict:?}: {}", judgement.reason)
+        })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(cases().count() >= 300);
@@ -72,8 +74,18 @@ fn the_kubeconfig_is_not_read() {
 #[test]
 fn what_could_break_the_parser_is_refused_at_once() {
     let shapes: [(&str, &str); 12] = [
-        ("(", ""), ("{ ", ""), ("$(", ""), ("${x:-", ""), ("$[", ""), ("[[ ! ", ""), ("if ", ""), ("coproc ", ""),
-        ("`", ""), ("<(", ""), ("echo '(' \"$(", ""), ("case a in ", "esac"),
+        ("(", ""),
+        ("{ ", ""),
+        ("$(", ""),
+        ("${x:-", ""),
+        ("$[", ""),
+        ("[[ ! ", ""),
+        ("if ", ""),
+        ("coproc ", ""),
+        ("`", ""),
+        ("<(", ""),
+        ("echo '(' \"$(", ""),
+        ("case a in ", "esac"),
     ];
     let started = std::time::Instant::now();
     for (open, close) in shapes {
@@ -97,9 +109,56 @@ fn long_commands_of_allowed_shapes_are_judged() {
 /// Pieces that, put together, often make commands.
 fn fragment() -> impl Strategy<Value = String> {
     let known = [
-        "ls", "rm", "cat", "kubectl", "get", "delete", "secrets", "sudo", "find", "-exec", "-o", "--output=x", "|", "||",
-        "&&", "&", ";", "\n", ">", "<", "<<", ">&", "2>", "/dev/null", "$", "(", ")", "{", "}", "[[", "]]", "`", "'", "\"",
-        "\\", "#", "!", "if", "then", "fi", "do", "done", "A=1", "~", "*", "?", "x", "/etc/shadow", "=", ",",
+        "ls",
+        "rm",
+        "cat",
+        "kubectl",
+        "get",
+        "delete",
+        "secrets",
+        "sudo",
+        "find",
+        "-exec",
+        "-o",
+        "--output=x",
+        "|",
+        "||",
+        "&&",
+        "&",
+        ";",
+        "\n",
+        ">",
+        "<",
+        "<<",
+        ">&",
+        "2>",
+        "/dev/null",
+        "$",
+        "(",
+        ")",
+        "{",
+        "}",
+        "[[",
+        "]]",
+        "`",
+        "'",
+        "\"",
+        "\\",
+        "#",
+        "!",
+        "if",
+        "then",
+        "fi",
+        "do",
+        "done",
+        "A=1",
+        "~",
+        "*",
+        "?",
+        "x",
+        "/etc/shadow",
+        "=",
+        ",",
     ];
     prop_oneof![
         4 => prop::sample::select(known.to_vec()).prop_map(str::to_owned),

@@ -111,9 +111,14 @@ mod tests {
 
     #[test]
     fn whole_characters_waits_only_for_what_can_still_come() {
-        for (bytes, whole) in
-            [(&b"ab"[..], 2), (b"a\xc3", 1), (b"a\xe2\x82", 1), (b"\xf0\x9f\x98", 0), (b"a\x80\x80\x80", 4), (b"", 0)]
-        {
+        for (bytes, whole) in [
+            (&b"ab"[..], 2),
+            (b"a\xc3", 1),
+            (b"a\xe2\x82", 1),
+            (b"\xf0\x9f\x98", 0),
+            (b"a\x80\x80\x80", 4),
+            (b"", 0),
+        ] {
             assert_eq!(whole_characters(bytes), whole, "{bytes:?}");
         }
         assert_eq!(whole_characters("a€".as_bytes()), 4);

@@ -98,7 +98,8 @@ fn state(toolset: Toolset, missing: Option<&String>) -> WireToolset {
 
 /// What is wrong with a program, if anything is.
 async fn probe(launcher: &Launcher, program: &str, arguments: &[&str]) -> Option<String> {
-    let command: Vec<_> = std::iter::once(program).chain(arguments.iter().copied()).map(str::to_owned).collect();
+    let command: Vec<_> =
+        std::iter::once(program).chain(arguments.iter().copied()).map(str::to_owned).collect();
     let shown = command.join(" ");
     let (spec, stop) = (Spec::program(command), CancellationToken::new());
     let run = launcher.run(&spec, 4096, &stop, |_, _, _| {});

@@ -46,7 +46,9 @@ impl Stop {
 
     fn error(self, invocation: &str) -> String {
         match self {
-            Self::TooSlow(time) => format!("Error: Command '{invocation}' timed out after {} seconds.", time.as_secs()),
+            Self::TooSlow(time) => {
+                format!("Error: Command '{invocation}' timed out after {} seconds.", time.as_secs())
+            }
             Self::RunOver(time) => format!(
                 "Error: Command '{invocation}' was stopped after {:.1} seconds, because the time of the whole run is up.",
                 time.as_secs_f64()
@@ -143,7 +145,8 @@ fn never_ran(run: &Run, stop: Stop) -> Finished {
 
 fn ended(run: Run, outcomes: &[Outcome], stop: Option<Stop>) -> Finished {
     let total_bytes = outcomes.iter().map(|outcome| outcome.stdout.total() + outcome.stderr.total()).sum();
-    let omitted_bytes = outcomes.iter().map(|outcome| outcome.stdout.omitted() + outcome.stderr.omitted()).sum();
+    let omitted_bytes =
+        outcomes.iter().map(|outcome| outcome.stdout.omitted() + outcome.stderr.omitted()).sum();
     let (own_ending, exit_code) = ending(outcomes);
     let presentation = (run.present)(outcomes);
     let finished = match stop {
@@ -151,7 +154,9 @@ fn ended(run: Run, outcomes: &[Outcome], stop: Option<Stop>) -> Finished {
         Some(stop) => {
             let data = match presentation {
                 _ if total_bytes == 0 => String::new(),
-                Presentation::Success(data) | Presentation::NoData(data) | Presentation::Error { data, .. } => data,
+                Presentation::Success(data)
+                | Presentation::NoData(data)
+                | Presentation::Error { data, .. } => data,
             };
             finished(Presentation::Error { data, error: stop.error(&run.invocation) }, stop.ending())
         }

@@ -53,7 +53,13 @@ struct Log {
 }
 
 impl Execution {
-    pub(super) fn new(id: &str, instance: &str, call: Call, live_bytes: usize, cancel: CancellationToken) -> Self {
+    pub(super) fn new(
+        id: &str,
+        instance: &str,
+        call: Call,
+        live_bytes: usize,
+        cancel: CancellationToken,
+    ) -> Self {
         let execution = Self {
             call,
             started: Instant::now(),
@@ -63,7 +69,8 @@ impl Execution {
             length: watch::Sender::new(0),
             readers: watch::Sender::new(0),
         };
-        execution.push(Kind::Accepted(Accepted { execution_id: id.to_owned(), instance: instance.to_owned() }));
+        execution
+            .push(Kind::Accepted(Accepted { execution_id: id.to_owned(), instance: instance.to_owned() }));
         execution
     }
 
@@ -81,7 +88,11 @@ impl Execution {
             Source::Stdout => OutputStream::Stdout,
             Source::Stderr => OutputStream::Stderr,
         };
-        self.push(Kind::Output(OutputChunk { stream: stream.into(), offset, data: Bytes::copy_from_slice(bytes) }));
+        self.push(Kind::Output(OutputChunk {
+            stream: stream.into(),
+            offset,
+            data: Bytes::copy_from_slice(bytes),
+        }));
     }
 
     /// Ends it. Nothing comes after the first end.
@@ -204,7 +215,9 @@ fn size(event: &ExecuteEvent) -> usize {
     OVERHEAD
         + match &event.kind {
             Some(Kind::Output(chunk)) => chunk.data.len(),
-            Some(Kind::Finished(finished)) => finished.data.len() + finished.error.len() + finished.invocation.len(),
+            Some(Kind::Finished(finished)) => {
+                finished.data.len() + finished.error.len() + finished.invocation.len()
+            }
             Some(Kind::Accepted(_) | Kind::HostCall(_) | Kind::Heartbeat(_)) | None => 0,
         }
 }

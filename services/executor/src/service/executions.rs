@@ -72,7 +72,11 @@ impl Executions {
         let mut table = self.table();
         table.forget(&self.limits);
         if let Some(known) = table.known.get(key) {
-            return if known.call == call { Admission::Known(Arc::clone(known)) } else { Admission::Conflict };
+            return if known.call == call {
+                Admission::Known(Arc::clone(known))
+            } else {
+                Admission::Conflict
+            };
         }
         if self.cancel.is_cancelled() {
             return Admission::Closed;
@@ -81,7 +85,8 @@ impl Executions {
             return Admission::Full;
         }
         let cancel = self.cancel.child_token();
-        let execution = Arc::new(Execution::new(&key.id, &self.instance, call, self.limits.live_bytes, cancel));
+        let execution =
+            Arc::new(Execution::new(&key.id, &self.instance, call, self.limits.live_bytes, cancel));
         table.known.insert(key.clone(), Arc::clone(&execution));
         Admission::New(execution)
     }

@@ -7,9 +7,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 use wire::executor::{
-    AnswerHostCallRequest, AnswerHostCallResponse, AttachRequest, CancelRequest, CancelResponse, Caller, EffectClass,
-    ExecuteEvent, ExecuteRequest, ListToolsRequest, ListToolsResponse, PlanRequest, PlanResponse, Verdict,
-    tool_executor_server::ToolExecutor,
+    AnswerHostCallRequest, AnswerHostCallResponse, AttachRequest, Caller, CancelRequest, CancelResponse,
+    EffectClass, ExecuteEvent, ExecuteRequest, ListToolsRequest, ListToolsResponse, PlanRequest,
+    PlanResponse, Verdict, tool_executor_server::ToolExecutor,
 };
 
 mod catalogue;
@@ -104,7 +104,11 @@ impl Service {
             if let Some(code) = finished.exit_code {
                 tracing::Span::current().record("process.exit.code", code);
             }
-            tracing::debug!(ending = finished.ending().as_str_name(), bytes = finished.total_bytes, "execution ended");
+            tracing::debug!(
+                ending = finished.ending().as_str_name(),
+                bytes = finished.total_bytes,
+                "execution ended"
+            );
             execution.finish(finished);
             executions.retire(key);
         };
@@ -169,7 +173,9 @@ impl ToolExecutor for Service {
                 return Err(Status::already_exists("this execution id stands for another call"));
             }
             Admission::Full => {
-                return Err(Status::resource_exhausted("too many executions are waiting; try again in a second"));
+                return Err(Status::resource_exhausted(
+                    "too many executions are waiting; try again in a second",
+                ));
             }
             Admission::Closed => return Err(Status::unavailable("this executor is shutting down")),
         };
@@ -216,7 +222,9 @@ async fn plan(tool: &'static Tool, settings: &Arc<Settings>, arguments_json: &st
         Ok(Err(_)) | Err(_) => Plan {
             description: tool.name.to_owned(),
             effect: Effect::Mutation,
-            decision: Decision::Deny("refused: The call could not be judged. Write it in a simpler way.".to_owned()),
+            decision: Decision::Deny(
+                "refused: The call could not be judged. Write it in a simpler way.".to_owned(),
+            ),
         },
     }
 }

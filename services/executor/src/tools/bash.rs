@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Arguments, Decision, Plan, Presentation, Run, Settings, Tool, Toolset, Work, parameters::Parameter, present,
+    Arguments, Decision, Plan, Presentation, Run, Settings, Tool, Toolset, Work, parameters::Parameter,
+    present,
 };
 use crate::{
     policy::Verdict,

@@ -2,7 +2,8 @@
 //! shell.
 
 use super::{
-    Arguments, Decision, Plan, Presentation, Run, Settings, Tool, Toolset, Work, parameters::Parameter, present,
+    Arguments, Decision, Plan, Presentation, Run, Settings, Tool, Toolset, Work, parameters::Parameter,
+    present,
 };
 use crate::{
     policy::{Effect, check_kind},
@@ -12,7 +13,8 @@ use crate::{
 const KIND: Parameter = Parameter::text("kind", "Kind of object, such as pod, deployment or node.");
 const NAME: Parameter = Parameter::text("name", "Name of the object.");
 const NAMESPACE: Parameter = Parameter::text("namespace", "Namespace.");
-const IF_NAMESPACED: Parameter = Parameter::text("namespace", "Namespace, unless the kind has none.").optional();
+const IF_NAMESPACED: Parameter =
+    Parameter::text("namespace", "Namespace, unless the kind has none.").optional();
 
 pub(super) const TOOLS: &[Tool] = &[
     tool(
@@ -29,7 +31,8 @@ pub(super) const TOOLS: &[Tool] = &[
         "Shows one object as a line of a table, with its labels.",
         &[KIND, NAME, IF_NAMESPACED],
         |settings, arguments| {
-            let own = ["get", kind(arguments, "kind")?, name(arguments, "name")?, "-o", "wide", "--show-labels"];
+            let own =
+                ["get", kind(arguments, "kind")?, name(arguments, "name")?, "-o", "wide", "--show-labels"];
             in_namespace(settings, arguments, &own)
         },
     ),
@@ -90,9 +93,12 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         toolset: Toolset::KubernetesLiveMetrics,
-        ..tool("kubectl_top_nodes", "Shows how much processor and memory nodes use now.", &[], |settings, _| {
-            Ok(plain(settings, &["top", "nodes"]))
-        })
+        ..tool(
+            "kubectl_top_nodes",
+            "Shows how much processor and memory nodes use now.",
+            &[],
+            |settings, _| Ok(plain(settings, &["top", "nodes"])),
+        )
     },
 ];
 
@@ -113,13 +119,15 @@ fn find_resource(settings: &Settings, arguments: &Arguments) -> Result<Plan, Str
     let keyword = arguments.text("keyword").to_lowercase();
     let own = list(kind(arguments, "kind")?);
     let shown = format!("{} | grep -i {}", command(&own), present::command_line([keyword.as_str()]));
-    Ok(run(settings, shown.clone(), &own, move |outcome| {
-        match present::failure(&shown, outcome) {
-            Some(error) => Presentation::Error { data: present::both(outcome), error },
-            None => {
-                let found = present::filtered(&outcome.stdout.text(), |line| line.to_lowercase().contains(&keyword));
-                found.map_or_else(|| Presentation::NoData(outcome.stderr.text().trim_end().to_owned()), Presentation::Success)
-            }
+    Ok(run(settings, shown.clone(), &own, move |outcome| match present::failure(&shown, outcome) {
+        Some(error) => Presentation::Error { data: present::both(outcome), error },
+        None => {
+            let found =
+                present::filtered(&outcome.stdout.text(), |line| line.to_lowercase().contains(&keyword));
+            found.map_or_else(
+                || Presentation::NoData(outcome.stderr.text().trim_end().to_owned()),
+                Presentation::Success,
+            )
         }
     }))
 }
@@ -129,7 +137,9 @@ pub(super) fn kind<'a>(arguments: &'a Arguments, parameter: &str) -> Result<&'a 
     let kind = arguments.text(parameter).trim();
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ',');
     if !kind.starts_with(|c: char| c.is_ascii_alphabetic()) || !kind.chars().all(plain) {
-        return Err(format!("the parameter `{parameter}` must be a kind of object, such as pod or deployment.apps"));
+        return Err(format!(
+            "the parameter `{parameter}` must be a kind of object, such as pod or deployment.apps"
+        ));
     }
     kind.split(',').try_for_each(check_kind)?;
     Ok(kind)
@@ -165,9 +175,11 @@ pub(super) fn run(
     own: &[&str],
     show: impl FnOnce(&Outcome) -> Presentation + Send + 'static,
 ) -> Plan {
-    run_all(settings, shown, vec![Spec::program(arguments(settings, own))], |outcomes| match outcomes.first() {
-        Some(outcome) => show(outcome),
-        None => Presentation::NoData(String::new()),
+    run_all(settings, shown, vec![Spec::program(arguments(settings, own))], |outcomes| {
+        match outcomes.first() {
+            Some(outcome) => show(outcome),
+            None => Presentation::NoData(String::new()),
+        }
     })
 }
 

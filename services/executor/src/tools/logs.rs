@@ -10,8 +10,10 @@ use super::{
 const POD: Parameter = Parameter::text("pod_name", "Name of the pod.");
 const NAMESPACE: Parameter = Parameter::text("namespace", "Namespace of the pod.");
 const CONTAINER: Parameter =
-    Parameter::text("container_name", "Container; all of the pod's unless given, each line with its own.").optional();
-const TAIL: Parameter = Parameter::integer("tail", "Only the last lines, this many of each container.").optional();
+    Parameter::text("container_name", "Container; all of the pod's unless given, each line with its own.")
+        .optional();
+const TAIL: Parameter =
+    Parameter::integer("tail", "Only the last lines, this many of each container.").optional();
 
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
@@ -23,7 +25,8 @@ pub(super) const TOOLS: &[Tool] = &[
             POD,
             NAMESPACE,
             CONTAINER,
-            Parameter::boolean("previous", "The log of the containers before their last restart instead.").optional(),
+            Parameter::boolean("previous", "The log of the containers before their last restart instead.")
+                .optional(),
             TAIL,
         ],
         plan: |settings, arguments| plan(settings, arguments, arguments.boolean("previous")),

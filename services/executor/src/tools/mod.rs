@@ -91,7 +91,10 @@ pub(crate) type Present = Box<dyn FnOnce(&[Outcome]) -> Presentation + Send>;
 
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Run").field("specs", &self.specs).field("timeout", &self.timeout).finish_non_exhaustive()
+        f.debug_struct("Run")
+            .field("specs", &self.specs)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
     }
 }
 
@@ -101,7 +104,10 @@ pub(crate) enum Presentation {
     Success(String),
     /// It worked and found nothing.
     NoData(String),
-    Error { data: String, error: String },
+    Error {
+        data: String,
+        error: String,
+    },
 }
 
 impl Tool {
@@ -124,5 +130,7 @@ impl Tool {
 
 /// All tools, in the order in which they are listed.
 pub(crate) fn all() -> impl Iterator<Item = &'static Tool> {
-    [bash::TOOLS, kubectl::TOOLS, query::TOOLS, logs::TOOLS, pod_logs::TOOLS, todo::TOOLS].into_iter().flatten()
+    [bash::TOOLS, kubectl::TOOLS, query::TOOLS, logs::TOOLS, pod_logs::TOOLS, todo::TOOLS]
+        .into_iter()
+        .flatten()
 }

@@ -18,7 +18,10 @@ enum Kind {
     Boolean,
     Texts,
     /// Objects whose fields are texts; the last may be limited to some values.
-    Records { fields: &'static [&'static str], last_is_one_of: &'static [&'static str] },
+    Records {
+        fields: &'static [&'static str],
+        last_is_one_of: &'static [&'static str],
+    },
 }
 
 impl Parameter {
@@ -81,11 +84,17 @@ impl Parameter {
             (Kind::Text, _) => Err("a string"),
             (Kind::Integer, value) => integer(&value).map(Value::from).ok_or("an integer"),
             (Kind::Boolean, value @ Value::Bool(_)) => Ok(value),
-            (Kind::Boolean, Value::String(text)) if text == "true" || text == "false" => Ok(json!(text == "true")),
+            (Kind::Boolean, Value::String(text)) if text == "true" || text == "false" => {
+                Ok(json!(text == "true"))
+            }
             (Kind::Boolean, _) => Err("a boolean"),
-            (Kind::Texts, Value::Array(items)) if items.iter().all(Value::is_string) => Ok(Value::Array(items)),
+            (Kind::Texts, Value::Array(items)) if items.iter().all(Value::is_string) => {
+                Ok(Value::Array(items))
+            }
             (Kind::Texts, _) => Err("an array of strings"),
-            (Kind::Records { .. }, Value::Array(items)) if items.iter().all(Value::is_object) => Ok(Value::Array(items)),
+            (Kind::Records { .. }, Value::Array(items)) if items.iter().all(Value::is_object) => {
+                Ok(Value::Array(items))
+            }
             (Kind::Records { .. }, _) => Err("an array of objects"),
         }
     }
@@ -132,7 +141,9 @@ impl Arguments {
             let name = parameter.name;
             match given.remove(name).filter(|value| !value.is_null()) {
                 Some(value) => {
-                    let value = parameter.accept(value).map_err(|kind| format!("the parameter `{name}` must be {kind}"))?;
+                    let value = parameter
+                        .accept(value)
+                        .map_err(|kind| format!("the parameter `{name}` must be {kind}"))?;
                     accepted.insert(name.to_owned(), value);
                 }
                 None if parameter.required => return Err(format!("the parameter `{name}` is missing")),
@@ -191,7 +202,11 @@ mod tests {
 
     #[test]
     fn numbers_are_read_in_the_ways_that_models_write_them() {
-        for json in [r#"{"kind": 7, "limit": 30}"#, r#"{"kind": "7", "limit": "30"}"#, r#"{"kind": "7", "limit": 3e1}"#] {
+        for json in [
+            r#"{"kind": 7, "limit": 30}"#,
+            r#"{"kind": "7", "limit": "30"}"#,
+            r#"{"kind": "7", "limit": 3e1}"#,
+        ] {
             let arguments = Arguments::parse(json, PARAMETERS).unwrap();
             assert_eq!((arguments.text("kind"), arguments.integer("limit")), ("7", Some(30)), "{json}");
         }

@@ -32,9 +32,11 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
             "From when: RFC 3339, or a negative number of seconds before `end_time`. 7 days unless given.",
         )
         .optional(),
-        Parameter::text("end_time", "Until when: RFC 3339, or a negative number of seconds before now.").optional(),
+        Parameter::text("end_time", "Until when: RFC 3339, or a negative number of seconds before now.")
+            .optional(),
         Parameter::integer("limit", "At most this many lines, the last ones. 100 unless given.").optional(),
-        Parameter::text("filter", "Only lines that match this regular expression; case does not matter.").optional(),
+        Parameter::text("filter", "Only lines that match this regular expression; case does not matter.")
+            .optional(),
         Parameter::text("exclude_filter", "No lines that match this regular expression.").optional(),
     ],
     plan,
@@ -47,7 +49,8 @@ pub(super) struct Pattern(Option<Regex>);
 impl Pattern {
     /// An empty text matches everything.
     pub(super) fn new(text: &str) -> Self {
-        let build = |text: &str| RegexBuilder::new(text).case_insensitive(true).size_limit(1 << 20).build().ok();
+        let build =
+            |text: &str| RegexBuilder::new(text).case_insensitive(true).size_limit(1 << 20).build().ok();
         Self((!text.is_empty()).then(|| build(text).or_else(|| build(&regex::escape(text)))).flatten())
     }
 
@@ -115,7 +118,8 @@ fn plan(settings: &Settings, given: &Arguments) -> Result<Plan, String> {
     // When every line is wanted, the last ones are enough.
     let every = query.end.is_none() && query.only.is_empty() && query.without.is_empty();
     let tail = if every { format!("--tail={}", query.limit) } else { "--tail=-1".to_owned() };
-    let current = ["logs", &pod, "-n", &namespace, "--all-containers", "--prefix", "--timestamps", &since, &tail];
+    let current =
+        ["logs", &pod, "-n", &namespace, "--all-containers", "--prefix", "--timestamps", &since, &tail];
     let previous = [&current[..], &["--previous"]].concat();
     let specs = [&current[..], &previous].map(|own| Spec::program(arguments(settings, own))).to_vec();
     let shown = command(&current);
@@ -147,7 +151,9 @@ impl<'a> Line<'a> {
 fn show(shown: &str, query: &Query, outcomes: &[Outcome]) -> Presentation {
     let failures: Vec<_> = outcomes.iter().map(|outcome| present::failure(shown, outcome)).collect();
     // A container that never restarted has no previous log, and one that waits has no current one.
-    if let Some(error) = failures.iter().cloned().collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().next()) {
+    if let Some(error) =
+        failures.iter().cloned().collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().next())
+    {
         return Presentation::Error { data: outcomes.first().map(present::both).unwrap_or_default(), error };
     }
     let text: Vec<_> = outcomes.iter().rev().map(|outcome| outcome.stdout.text()).collect();
@@ -166,7 +172,7 @@ fn select(query: &Query, logs: &[String], omitted: u64) -> Presentation {
     lines.sort_by_key(|line| line.at);
     let matching = lines.len();
     let shown = &lines[matching.saturating_sub(query.limit)..];
-    let several = lines.iter().any(|line| line.container != lines[0].container);
+    let several = shown.iter().any(|line| line.container != shown[0].container);
     let mut text = String::new();
     for line in shown {
         if several {
@@ -176,7 +182,9 @@ fn select(query: &Query, logs: &[String], omitted: u64) -> Presentation {
         text.push_str(line.text);
         text.push('\n');
     }
-    let span = |line: Option<&Line<'_>>| line.and_then(|line| line.at).map_or_else(|| "?".to_owned(), |at| format!("{at:.0}"));
+    let span = |line: Option<&Line<'_>>| {
+        line.and_then(|line| line.at).map_or_else(|| "?".to_owned(), |at| format!("{at:.0}"))
+    };
     text.push_str(&format!(
         "\n--- {} of {matching} matching lines ({total} lines in all), from {} to {}; limit {}",
         shown.len(),
@@ -199,7 +207,8 @@ mod tests {
         Query::read(&arguments, "2026-01-01T12:00:00Z".parse().unwrap()).unwrap()
     }
 
-    const CURRENT: &str = "[pod/p/app] 2026-01-01T11:00:02Z error: db (timeout\n[pod/p/app] 2026-01-01T11:00:04Z ok\n";
+    const CURRENT: &str =
+        "[pod/p/app] 2026-01-01T11:00:02Z error: db (timeout\n[pod/p/app] 2026-01-01T11:00:04Z ok\n";
     const PREVIOUS: &str = "[pod/p/side] 2026-01-01T11:00:03Z Error again\n";
 
     fn selected(json: &str) -> Option<Vec<String>> {
@@ -230,7 +239,7 @@ mod tests {
     fn times_and_limit_cut() {
         assert_eq!(selected(r#""limit": 1"#).unwrap(), ["ok"]);
         assert_eq!(selected(r#""end_time": "2026-01-01T11:00:02Z""#).unwrap(), ["error: db (timeout"]);
-        assert_eq!(selected(r#""start_time": "-3597""#).unwrap().len(), 2);
+        assert_eq!(selected(r#""start_time": "-3597""#).unwrap(), ["side: Error again", "app: ok"]);
         assert_eq!(selected(r#""start_time": "-60""#), None);
     }
 

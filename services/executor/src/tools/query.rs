@@ -22,7 +22,13 @@ pub(super) const TOOLS: &[Tool] = &[
         true,
         "Runs a jq expression over the list of all objects of a kind in the cluster. Its input is a list with \
          `.items`, as of `kubectl get -A -o json`. Returns JSON with the results.",
-        &[KIND, Parameter::text("jq_expr", "The expression, such as `.items[] | select(.status.phase != \"Running\") | .metadata.name`.")],
+        &[
+            KIND,
+            Parameter::text(
+                "jq_expr",
+                "The expression, such as `.items[] | select(.status.phase != \"Running\") | .metadata.name`.",
+            ),
+        ],
         |settings, arguments| jq(settings, arguments, usize::MAX, "results"),
     ),
     tool(
@@ -30,7 +36,13 @@ pub(super) const TOOLS: &[Tool] = &[
         true,
         "Counts the results of a jq expression over the list of all objects of a kind in the cluster. Returns JSON \
          with the count and the first results.",
-        &[KIND, Parameter::text("jq_expr", "The expression; each of its results counts as one, such as `.items[] | select(.spec.replicas == 0)`.")],
+        &[
+            KIND,
+            Parameter::text(
+                "jq_expr",
+                "The expression; each of its results counts as one, such as `.items[] | select(.spec.replicas == 0)`.",
+            ),
+        ],
         |settings, arguments| jq(settings, arguments, PREVIEW, "preview"),
     ),
     tool(
@@ -39,8 +51,15 @@ pub(super) const TOOLS: &[Tool] = &[
         "Shows chosen fields of all objects of a kind in the cluster as a table.",
         &[
             KIND,
-            Parameter::text("columns", "Columns as for kubectl's custom-columns: `NAME:.metadata.name,NODE:.spec.nodeName`."),
-            Parameter::text("filter_pattern", "Only lines that match this regular expression; the heading stays.").optional(),
+            Parameter::text(
+                "columns",
+                "Columns as for kubectl's custom-columns: `NAME:.metadata.name,NODE:.spec.nodeName`.",
+            ),
+            Parameter::text(
+                "filter_pattern",
+                "Only lines that match this regular expression; the heading stays.",
+            )
+            .optional(),
         ],
         table,
     ),
@@ -95,7 +114,11 @@ fn show(shown: &str, outcome: &Outcome, most: usize, field: &str) -> Presentatio
     if outcome.stderr.total() > 0 {
         answer["stderr"] = json!(outcome.stderr.text().trim_end());
     }
-    if results.is_empty() { Presentation::NoData(answer.to_string()) } else { Presentation::Success(answer.to_string()) }
+    if results.is_empty() {
+        Presentation::NoData(answer.to_string())
+    } else {
+        Presentation::Success(answer.to_string())
+    }
 }
 
 fn table(settings: &Settings, given: &Arguments) -> Result<Plan, String> {

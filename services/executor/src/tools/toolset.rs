@@ -70,7 +70,9 @@ impl Toolset {
             Self::KubernetesLogs => {
                 "For a container that restarts, the previous container's log tells more than the current one's."
             }
-            Self::KubernetesLiveMetrics => "Needs the metrics API in the cluster. It shows the present, no history.",
+            Self::KubernetesLiveMetrics => {
+                "Needs the metrics API in the cluster. It shows the present, no history."
+            }
             Self::CoreInvestigation => {
                 "For a question of several steps, write the steps down first and keep their status up to date; send \
                  the whole list each time."

@@ -1,0 +1,332 @@
+//! Executions over gRPC: results, limits, deadlines, cancelling, attaching.
+
+mod rig;
+
+use std::time::Duration;
+
+use rig::{Rig, bash, config, finished, processes_with, request, rest, unique, until};
+use serde_json::json;
+use tonic::Code;
+use wire::executor::{
+    AnswerHostCallRequest, AttachRequest, Caller, CancelRequest, Ending, ExecuteEvent, ListToolsRequest,
+    PlanRequest, ToolStatus, ToolsetStatus, Verdict, execute_event::Kind,
+};
+
+fn output(events: &[ExecuteEvent]) -> Vec<u8> {
+    let chunks = events.iter().filter_map(|event| match &event.kind {
+        Some(Kind::Output(chunk)) => Some(chunk.data.to_vec()),
+        _ => None,
+    });
+    chunks.flatten().collect()
+}
+
+fn attach(id: &str, after_sequence: u64) -> AttachRequest {
+    AttachRequest { execution_id: id.to_owned(), after_sequence, caller: None }
+}
+
+fn cancel(id: &str) -> CancelRequest {
+    CancelRequest { execution_id: id.to_owned(), caller: None }
+}
+
+#[tokio::test]
+async fn bash_answers_as_its_users_know_it() {
+    let mut rig = Rig::new().await;
+    for (command, status, data, error, code) in [
+        ("echo r0t0", ToolStatus::Success, "echo r0t0\nr0t0", "", 0),
+        ("echo -n", ToolStatus::NoData, "echo -n\n", "", 0),
+        (
+            "grep zzz /dev/null",
+            ToolStatus::Error,
+            "grep zzz /dev/null\n",
+            "Error: Command \"grep zzz /dev/null\" returned non-zero exit status 1",
+            1,
+        ),
+        (
+            "echo one; echo two >&2; echo three",
+            ToolStatus::Success,
+            "echo one; echo two >&2; echo three\none\ntwo\nthree",
+            "",
+            0,
+        ),
+    ] {
+        let end = rig.bash(command).await;
+        assert_eq!((end.status(), end.data.as_str(), end.error.as_str()), (status, data, error), "{command}");
+        assert_eq!(
+            (end.ending(), end.exit_code, end.invocation.as_str()),
+            (Ending::Exited, Some(code), command)
+        );
+        assert!(end.elapsed.is_some());
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_says_why_and_runs_nothing() {
+    let mut rig = Rig::new().await;
+    for (tool, arguments, reason) in [
+        ("bash", json!({"command": "sudo id", "suggested_prefixes": ["sudo"]}), "Command blocked:"),
+        ("bash", json!({"command": "rm -rf /tmp/x"}), "refused: `rm`: it is not on the list"),
+        ("bash", json!({"command": "ls", "suggested_prefixes": ["cat"]}), "refused: Invalid prefix:"),
+        ("bash", json!({}), "refused: the parameter `command` is missing"),
+        (
+            "bash",
+            json!({"command": 1, "timeout": "soon"}),
+            "refused: the parameter `timeout` must be an integer",
+        ),
+        ("bash", json!([]), "refused: the arguments are not a JSON object"),
+        (
+            "TodoWrite",
+            json!({"todos": [{"id": "1", "content": "x", "status": "late"}]}),
+            "refused: `late` is no status",
+        ),
+    ] {
+        let end = rig.run(tool, arguments.clone()).await;
+        assert_eq!((end.status(), end.ending(), end.exit_code), (ToolStatus::Error, Ending::Refused, None));
+        assert!(end.error.starts_with(reason), "{arguments}: {}", end.error);
+        let plan = PlanRequest { tool: tool.to_owned(), arguments_json: arguments.to_string(), caller: None };
+        let plan = rig.client.plan(plan).await.unwrap().into_inner();
+        assert_eq!((plan.verdict(), plan.reason), (Verdict::Deny, end.error));
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_not_found() {
+    let mut rig = Rig::new().await;
+    let planned =
+        rig.client.plan(PlanRequest { tool: "no_such_tool".to_owned(), ..PlanRequest::default() }).await;
+    assert_eq!(planned.unwrap_err().code(), Code::NotFound);
+    assert_eq!(
+        rig.execute(request(&unique(), "no_such_tool", json!({}))).await.unwrap_err().code(),
+        Code::NotFound
+    );
+    assert_eq!(rig.execute(bash("", "ls")).await.unwrap_err().code(), Code::InvalidArgument);
+}
+
+#[tokio::test]
+async fn tools_of_missing_programs_are_not_listed() {
+    let mut broken = config();
+    broken.kubectl = "no-such-kubectl".to_owned();
+    let mut rig = Rig::with(broken).await;
+    let list = rig.client.list_tools(ListToolsRequest::default()).await.unwrap().into_inner();
+    let names: Vec<_> = list.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["bash", "TodoWrite"]);
+    for toolset in &list.toolsets {
+        let failed = toolset.name.starts_with("kubernetes/");
+        assert_eq!(toolset.status() == ToolsetStatus::Failed, failed, "{}", toolset.name);
+        assert_eq!(toolset.error.contains("no-such-kubectl"), failed);
+    }
+    for tool in list.tools {
+        let schema: serde_json::Value = serde_json::from_str(&tool.parameters_json).unwrap();
+        assert_eq!(schema["type"], "object");
+    }
+}
+
+#[tokio::test]
+async fn tasks_are_listed_by_status() {
+    let todos = json!([
+        {"id": "1", "content": "Look", "status": "in_progress"},
+        {"id": "2", "content": "Report", "status": "pending"},
+    ]);
+    let end = Rig::new().await.run("TodoWrite", json!({ "todos": todos })).await;
+    assert_eq!(
+        (end.status(), end.ending(), end.invocation.as_str()),
+        (ToolStatus::Success, Ending::Answered, "")
+    );
+    assert!(
+        end.data.contains("0 completed, 1 in progress, 1 pending\n\n[ ] [2] Report\n[~] [1] Look\n"),
+        "{}",
+        end.data
+    );
+}
+
+#[tokio::test]
+async fn output_is_shown_while_it_comes_and_characters_stay_whole() {
+    let mut rig = Rig::new().await;
+    let command = "printf 'a\\303'; sleep 0.1; printf '\\251\\377'; sleep 30";
+    let mut events = rig.execute(bash(&unique(), command)).await.unwrap();
+    let mut chunks = Vec::new();
+    until(&mut events, |event| {
+        if let Some(Kind::Output(chunk)) = &event.kind {
+            chunks.push((chunk.offset, chunk.data.to_vec()));
+        }
+        chunks.last().is_some_and(|(_, data)| data.ends_with(b"\xff")).then_some(())
+    })
+    .await;
+    assert_eq!(chunks, [(0, b"a".to_vec()), (1, "é".bytes().chain([0xff]).collect())]);
+}
+
+#[tokio::test]
+async fn too_much_output_keeps_head_and_tail() {
+    let mut small = config();
+    small.output_bytes = 64;
+    let mut rig = Rig::with(small).await;
+    let events = rest(rig.execute(bash(&unique(), "seq 100000")).await.unwrap()).await;
+    let end = finished(&events);
+    assert_eq!(end.total_bytes, 588_895);
+    assert_eq!(end.omitted_bytes, 588_895 - 64);
+    assert!(
+        end.data.starts_with("seq 100000\n1\n2\n3\n") && end.data.ends_with("\n99999\n100000"),
+        "{}",
+        end.data
+    );
+    assert!(output(&events).len() <= 64);
+}
+
+#[tokio::test]
+async fn endless_output_is_bounded_and_ended() {
+    let mut rig = Rig::new().await;
+    let command = json!({"command": "cat /dev/zero", "timeout": 1});
+    let end = rig.run("bash", command).await;
+    assert_eq!(end.ending(), Ending::TimedOut);
+    assert!(end.total_bytes > 10 << 20 && end.data.len() < 2 << 20);
+}
+
+#[tokio::test]
+async fn the_earlier_deadline_counts_and_is_named() {
+    let mut rig = Rig::new().await;
+    let end = rig.run("bash", json!({"command": "tail -f /dev/null", "timeout": 1})).await;
+    assert_eq!(end.error, "Error: Command 'tail -f /dev/null' timed out after 1 seconds.");
+    assert_eq!((end.status(), end.ending(), end.data.as_str()), (ToolStatus::Error, Ending::TimedOut, ""));
+
+    let mut request = bash(&unique(), "echo partly; tail -f /dev/null");
+    request.timeout_ms = 500;
+    let end = finished(&rest(rig.execute(request).await.unwrap()).await);
+    assert!(end.error.contains("the time of the whole run is up"), "{}", end.error);
+    assert_eq!((end.ending(), end.exit_code), (Ending::TimedOut, None));
+    assert_eq!(end.data, "echo partly; tail -f /dev/null\npartly");
+}
+
+#[tokio::test]
+async fn cancelling_ends_all_processes_and_may_be_repeated() {
+    let mut rig = Rig::new().await;
+    let (id, mark) = (unique(), unique());
+    let command = format!("echo started; tail -f /dev/null /dev/./null | grep {mark} | grep {mark}");
+    let mut events = rig.execute(bash(&id, &command)).await.unwrap();
+    until(&mut events, |event| matches!(event.kind, Some(Kind::Output(_))).then_some(())).await;
+    assert!(rig.client.cancel(cancel(&id)).await.unwrap().into_inner().was_running);
+    let end = finished(&rest(events).await);
+    assert_eq!((end.status(), end.ending()), (ToolStatus::Error, Ending::Cancelled));
+    assert_eq!(processes_with(&mark), Vec::<String>::new());
+    assert!(!rig.client.cancel(cancel(&id)).await.unwrap().into_inner().was_running);
+    assert_eq!(rig.client.cancel(cancel(&unique())).await.unwrap_err().code(), Code::NotFound);
+}
+
+#[tokio::test]
+async fn the_same_call_runs_once_and_another_is_refused() {
+    let mut rig = Rig::new().await;
+    let id = unique();
+    let first = rest(rig.execute(bash(&id, "date +%N")).await.unwrap()).await;
+    let again = rest(rig.execute(bash(&id, "date +%N")).await.unwrap()).await;
+    assert_eq!(first, again);
+    assert_eq!(rig.execute(bash(&id, "date +%s")).await.unwrap_err().code(), Code::AlreadyExists);
+    let mut stranger = bash(&id, "date +%s");
+    stranger.caller = Some(Caller { account: "other".to_owned(), principal: String::new() });
+    assert_eq!(finished(&rest(rig.execute(stranger).await.unwrap()).await).status(), ToolStatus::Success);
+}
+
+#[tokio::test]
+async fn attaching_gives_what_came_after() {
+    let mut rig = Rig::new().await;
+    let id = unique();
+    let all = rest(rig.execute(bash(&id, "echo one; sleep 0.1; echo two")).await.unwrap()).await;
+    let sequences: Vec<_> = all.iter().map(|event| event.sequence).collect();
+    assert_eq!(sequences, (1..=all.len() as u64).collect::<Vec<_>>());
+    for after in 0..=all.len() {
+        let events = rest(rig.client.attach(attach(&id, after as u64)).await.unwrap().into_inner()).await;
+        assert_eq!(events, all[after..]);
+    }
+    assert_eq!(rig.client.attach(attach(&unique(), 0)).await.unwrap_err().code(), Code::NotFound);
+}
+
+#[tokio::test]
+async fn an_execution_outlives_its_stream_until_the_grace_ends() {
+    let mut hasty = config();
+    hasty.orphan_grace = Duration::from_millis(300);
+    let mut rig = Rig::with(hasty).await;
+
+    let id = unique();
+    drop(rig.execute(bash(&id, "sleep 0.1; echo done")).await.unwrap());
+    let events = rig.client.attach(attach(&id, 0)).await.unwrap().into_inner();
+    assert_eq!(finished(&rest(events).await).status(), ToolStatus::Success);
+
+    let (id, mark) = (unique(), unique());
+    let mut events =
+        rig.execute(bash(&id, &format!("echo up; tail -f /dev/null | grep {mark}"))).await.unwrap();
+    until(&mut events, |event| matches!(event.kind, Some(Kind::Output(_))).then_some(())).await;
+    drop(events);
+    let gone = async {
+        while !processes_with(&mark).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), gone).await.expect("the orphan to end");
+    let events = rest(rig.client.attach(attach(&id, 0)).await.unwrap().into_inner()).await;
+    let end = finished(&events);
+    assert_eq!(end.ending(), Ending::Cancelled);
+    assert!(end.error.contains("nobody had read"), "{}", end.error);
+}
+
+#[tokio::test]
+async fn a_silent_execution_sends_heartbeats() {
+    let mut lively = config();
+    lively.heartbeat = Duration::from_millis(20);
+    let mut rig = Rig::with(lively).await;
+    let mut events = rig.execute(bash(&unique(), "tail -f /dev/null")).await.unwrap();
+    let heartbeat =
+        until(&mut events, |event| matches!(event.kind, Some(Kind::Heartbeat(_))).then(|| event.clone()))
+            .await;
+    assert_eq!(heartbeat.sequence, 0);
+}
+
+#[tokio::test]
+async fn too_many_executions_wait_and_then_are_refused() {
+    let mut narrow = config();
+    (narrow.concurrency, narrow.queue) = (1, 1);
+    let mut rig = Rig::with(narrow).await;
+    let (first, second) = (unique(), unique());
+    let mut running = rig.execute(bash(&first, "echo up; tail -f /dev/null")).await.unwrap();
+    until(&mut running, |event| matches!(event.kind, Some(Kind::Output(_))).then_some(())).await;
+    let waiting = rig.execute(bash(&second, "echo mine")).await.unwrap();
+    let refused = rig.execute(bash(&unique(), "echo no")).await.unwrap_err();
+    assert_eq!(refused.code(), Code::ResourceExhausted);
+    rig.client.cancel(cancel(&first)).await.unwrap();
+    assert_eq!(finished(&rest(waiting).await).status(), ToolStatus::Success);
+}
+
+#[tokio::test]
+async fn shutting_down_ends_what_runs_and_takes_no_more() {
+    let mut rig = Rig::new().await;
+    let mark = unique();
+    let mut events =
+        rig.execute(bash(&unique(), &format!("echo up; tail -f /dev/null | grep {mark}"))).await.unwrap();
+    until(&mut events, |event| matches!(event.kind, Some(Kind::Output(_))).then_some(())).await;
+    rig.executor.shutdown().await;
+    assert_eq!(processes_with(&mark), Vec::<String>::new());
+    assert_eq!(finished(&rest(events).await).ending(), Ending::Cancelled);
+    assert_eq!(rig.execute(bash(&unique(), "ls")).await.unwrap_err().code(), Code::Unavailable);
+}
+
+#[tokio::test]
+async fn commands_see_no_key_of_the_executor() {
+    let mut guarded = config();
+    guarded.environment =
+        vec![("PATH".into(), std::env::var_os("PATH").unwrap()), ("LANG".into(), "C".into())];
+    let mut rig = Rig::with(guarded).await;
+    if !rig::has("jq") {
+        return;
+    }
+    let end = rig.bash("jq -nc '$ENV | keys'").await;
+    assert_eq!(end.data.lines().last().unwrap(), r#"["LANG","PATH","PWD","SHLVL","_"]"#);
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_host_call() {
+    let mut rig = Rig::new().await;
+    let id = unique();
+    drop(rest(rig.execute(bash(&id, "ls")).await.unwrap()).await);
+    let answer = AnswerHostCallRequest {
+        execution_id: id,
+        host_call_id: "x".to_owned(),
+        ..AnswerHostCallRequest::default()
+    };
+    assert_eq!(rig.client.answer_host_call(answer).await.unwrap_err().code(), Code::NotFound);
+}
