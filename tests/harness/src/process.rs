@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
+use tempfile::NamedTempFile;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
@@ -38,12 +39,14 @@ pub fn program() -> anyhow::Result<PathBuf> {
 pub struct Start {
     arguments: Vec<OsString>,
     variables: Vec<(String, OsString)>,
+    /// Files that exist as long as the process.
+    files: Vec<Arc<NamedTempFile>>,
 }
 
 impl Start {
     /// Starts with these arguments, in an environment of only what programs need to run.
     pub fn new<A: Into<OsString>>(arguments: impl IntoIterator<Item = A>) -> Self {
-        Self { arguments: arguments.into_iter().map(Into::into).collect(), variables: Vec::new() }
+        Self { arguments: arguments.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
     /// `sleuth serve` on free ports.
@@ -63,6 +66,18 @@ impl Start {
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.variables.push((name.to_owned(), value.into()));
         self
+    }
+
+    /// Adds a model list.
+    ///
+    /// # Errors
+    /// If it cannot be written to a file.
+    pub fn models(mut self, yaml: &str) -> anyhow::Result<Self> {
+        let file = NamedTempFile::new()?;
+        std::fs::write(file.path(), yaml)?;
+        self = self.env("MODEL_LIST_FILE_LOCATION", file.path());
+        self.files.push(Arc::new(file));
+        Ok(self)
     }
 
     /// The command, with the environment but without pipes.
@@ -109,7 +124,7 @@ impl Start {
                 lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
             }
         });
-        let mut sleuth = Sleuth { child, log, ready: Value::Null };
+        let mut sleuth = Sleuth { child, log, ready: Value::Null, _files: self.files };
         match timeout(START_TIME, ready.wait_for(Option::is_some)).await {
             Ok(Ok(record)) => sleuth.ready = record.clone().unwrap_or_default(),
             _ => bail!("sleuth did not start:\n{}", sleuth.log().join("\n")),
@@ -124,6 +139,7 @@ pub struct Sleuth {
     child: Child,
     log: Arc<Mutex<Vec<String>>>,
     ready: Value,
+    _files: Vec<Arc<NamedTempFile>>,
 }
 
 impl Sleuth {
