@@ -146,10 +146,10 @@ impl Secrets {
 
     /// The text without secrets and control characters, cut to `length` characters.
     pub(crate) fn clean(&self, text: &str, length: usize) -> String {
-        let hidden =
-            self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), "[key]"));
         let plain = |c: char| if c.is_whitespace() { Some(' ') } else { (!c.is_control()).then_some(c) };
-        hidden.chars().filter_map(plain).take(length).collect()
+        let plain: String = text.chars().filter_map(plain).collect();
+        let hidden = self.0.iter().fold(plain, |text, secret| text.replace(secret.expose_secret(), "[key]"));
+        hidden.chars().take(length).collect()
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
             let failure = Failure::from_response(status, &HeaderMap::new(), body.as_bytes(), &secrets);
             failure.cleaned(&secrets).error.to_string()
         };
-        assert_eq!(text(401, r#"{"error": {"message": "bad key sk-secret\u0007\n!"}}"#), "bad key [key] !");
+        assert_eq!(text(401, r#"{"error": {"message": "bad key sk-sec\u0007ret\n!"}}"#), "bad key [key] !");
         assert_eq!(text(400, r#"[{"error": {"message": "an array"}}]"#), "an array");
         assert_eq!(text(422, r#"{"detail": "no"}"#), "no");
         assert_eq!(text(502, ""), "the model provider answered 502 Bad Gateway");

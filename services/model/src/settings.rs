@@ -6,6 +6,9 @@ use http::HeaderMap;
 
 use crate::ListError;
 
+/// Seconds of the longest time that can be set.
+const YEAR: u64 = 365 * 24 * 60 * 60;
+
 /// Limits of all model calls, and what is added to each request.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -66,8 +69,9 @@ impl Settings {
                 Err(_) => Err(ListError::Setting { name, value: text.to_owned() }),
             },
         };
-        let seconds =
-            |name, default: Duration| number(name).map(|number| number.map_or(default, Duration::from_secs));
+        let seconds = |name, default: Duration| {
+            number(name).map(|number| number.map_or(default, |number| Duration::from_secs(number.min(YEAR))))
+        };
         let defaults = Self::default();
         Ok(Self {
             request_timeout: seconds("LLM_REQUEST_TIMEOUT", defaults.request_timeout)?,

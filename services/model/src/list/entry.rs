@@ -145,9 +145,8 @@ fn endpoint(
     let configured = base_url.or(api_base);
     let at_home = configured.is_none() && provider.base.is_some();
     let base = configured.or(provider.base.map(str::to_owned)).ok_or(EntryError::NoAddress(provider.name))?;
-    let key = members.text("api_key")?;
-    let key = key.or_else(|| provider.key.and_then(env).filter(|key| !key.is_empty() && at_home));
-    let key = key.map(SecretString::from);
+    let inherited = provider.key.filter(|_| at_home).and_then(env);
+    let key = members.text("api_key")?.or(inherited).map(|key| SecretString::from(key.trim()));
     if let (None, Some(variable), true) = (&key, provider.key, at_home) {
         return Err(EntryError::NoKey { provider: provider.name, variable });
     }
@@ -163,19 +162,13 @@ fn endpoint(
     if let Some(password) = url.password() {
         secrets.push(password.into());
     }
-    let target = Target {
-        id: info.id.clone(),
-        max_output_tokens: info.max_output_tokens,
-        extra: {
-            let body = members.map("extra_body")?;
-            members.0.into_iter().chain(body).collect()
-        },
-    };
+    let body = members.map("extra_body")?;
+    let extra = members.0.into_iter().chain(body).collect();
     Ok(Endpoint {
         client: shared.client.clone(),
         settings: shared.settings.clone(),
         api,
-        target,
+        target: Target { id: info.id.clone(), max_output_tokens: info.max_output_tokens, extra },
         url,
         host,
         headers,

@@ -79,9 +79,9 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Loads the models of a list; then the one that `MODEL` names (with `API_KEY` and `API_BASE`), which becomes
-    /// the default; without either, one for each of `OPENAI_API_KEY` and `ANTHROPIC_API_KEY`; and last the builtin
-    /// one. The default is the first.
+    /// Loads the models of a list; the one that `MODEL` names, with `API_KEY` and `API_BASE`, if it is not among
+    /// them; without either, one for each of `OPENAI_API_KEY` and `ANTHROPIC_API_KEY`; and last the builtin one.
+    /// The default is what `MODEL` names, or else the first.
     ///
     /// # Errors
     /// If the list, the environment or one of the models is not as it must be.
@@ -92,22 +92,20 @@ impl Catalogue {
         builtin: Arc<dyn Model>,
     ) -> Result<Self, ListError> {
         let env = |name: &str| env(name).filter(|value| !value.is_empty());
-        let listed = yaml.map(file::read).transpose()?.unwrap_or_default();
-        let mut entries: Vec<_> = listed.into_iter().map(|entry| (Some(entry.line), entry)).collect();
+        let mut entries = yaml.map(file::read).transpose()?.unwrap_or_default();
         let chosen = env("MODEL");
         let there =
-            |name: &str| name == builtin.info().name || entries.iter().any(|(_, entry)| entry.name == name);
+            |name: &str| name == builtin.info().name || entries.iter().any(|entry| entry.name == name);
         if let Some(name) = chosen.as_deref().filter(|name| !there(name)) {
-            entries.push((None, from_env(name, &env)));
+            entries.push(from_env(name, &env));
         }
         if entries.is_empty() && chosen.is_none() {
             let keyed = DEFAULTS.iter().filter(|(key, _)| env(key).is_some());
-            entries
-                .extend(keyed.map(|(_, model)| (None, written(model, [("model", Some((*model).into()))]))));
+            entries.extend(keyed.map(|(_, model)| written(model, [("model", Some((*model).into()))])));
         }
         let shared = shared(settings)?;
         let mut models = Vec::<Arc<dyn Model>>::new();
-        for (line, Written { name, members, .. }) in entries {
+        for Written { name, line, members } in entries {
             let model = entry::model(name.clone(), members, &env, &shared);
             models.push(Arc::new(model.map_err(|reason| ListError::Entry { name, line, reason })?));
         }
@@ -176,5 +174,5 @@ fn from_env(model: &str, env: &dyn Fn(&str) -> Option<String>) -> Written {
 fn written<const N: usize>(name: &str, members: [(&str, Option<String>); N]) -> Written {
     let present = members.into_iter().filter_map(|(member, text)| Some((member.to_owned(), text?)));
     let members: Map<String, Value> = present.map(|(member, text)| (member, Value::String(text))).collect();
-    Written { name: name.to_owned(), line: 0, members }
+    Written { name: name.to_owned(), line: None, members }
 }

@@ -60,10 +60,8 @@ struct Function {
 
 #[derive(Deserialize)]
 struct Counts {
-    #[serde(default)]
-    prompt_tokens: u64,
-    #[serde(default)]
-    completion_tokens: u64,
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
     completion_tokens_details: Option<CompletionDetails>,
 }
@@ -163,8 +161,8 @@ fn continued(index: Option<u64>, id: &str, name: &str, calls: &[DraftCall]) -> O
 
 fn usage(counts: Counts) -> Usage {
     Usage {
-        prompt: counts.prompt_tokens,
-        completion: counts.completion_tokens,
+        prompt: counts.prompt_tokens.unwrap_or_default(),
+        completion: counts.completion_tokens.unwrap_or_default(),
         cached: counts.prompt_tokens_details.and_then(|details| details.cached_tokens),
         reasoning: counts.completion_tokens_details.and_then(|details| details.reasoning_tokens),
         ..Usage::default()

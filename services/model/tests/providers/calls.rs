@@ -20,7 +20,7 @@ const SECOND: Duration = Duration::from_secs(1);
 pub(crate) fn quick() -> Settings {
     Settings {
         request_timeout: 20 * SECOND,
-        idle_timeout: Duration::from_millis(400),
+        idle_timeout: 20 * SECOND,
         rate_limit_wait: Duration::from_millis(300),
         first_pause: Duration::from_millis(2),
         longest_pause: Duration::from_millis(20),
@@ -124,7 +124,7 @@ async fn replies_of_messages() {
 
 async fn failures<A: Api>() {
     let server = Scripted::<A>::start().await.unwrap();
-    let model = model(&server, quick());
+    let model = model(&server, Settings { idle_timeout: SECOND, ..quick() });
     let long = "long ".repeat(50);
     let cases = [
         (json!({"status": 400}), "rejected", "scripted failure", 1..=1),
@@ -135,8 +135,8 @@ async fn failures<A: Api>() {
         (json!({"status": 500}), "unavailable", "scripted failure", 3..=3),
         (json!({"status": 529}), "unavailable", "scripted failure", 3..=3),
         (json!({"error_event": "busy now"}), "unavailable", "busy now", 3..=3),
-        (json!({"hang": true}), "unavailable", "sent nothing for 0.4 s", 1..=1),
-        (json!({"chunk_ms": 5000, "answer": long}), "unavailable", "sent nothing for 0.4 s", 1..=1),
+        (json!({"hang": true}), "unavailable", "sent nothing for 1 s", 1..=1),
+        (json!({"chunk_ms": 5000, "answer": long}), "unavailable", "sent nothing for 1 s", 1..=1),
         (json!({"break_after": 1}), "unavailable", "broke off", 3..=3),
         (json!({"break_after": 6, "answer": long}), "unavailable", "broke off", 1..=1),
         (json!({"malformed": true}), "malformed", "sent what is no", 1..=1),
@@ -203,7 +203,7 @@ async fn a_server_that_is_gone_is_named_without_secrets() {
 
 async fn dropping<A: Api>() {
     let server = Scripted::<A>::start().await.unwrap();
-    let model = model(&server, Settings { idle_timeout: 20 * SECOND, ..quick() });
+    let model = model(&server, quick());
     {
         let asked = model.call(ask(&json!({"hang": true})));
         tokio::select! {

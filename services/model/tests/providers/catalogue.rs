@@ -97,7 +97,11 @@ fn mistakes_are_named_and_keys_are_not() {
         ("a: {model: openai/x}", [("", "")], "needs an `api_key`, or OPENAI_API_KEY in the environment"),
         ("a: {api_key: sk-secret}", [("", "")], "`model` must be a text"),
         ("a: {model: gpt-4o, api_key: [sk-secret]}", [("", "")], "`api_key` must be a text"),
-        ("a: {model: gpt-4o, api_key: \"sk-secret\\n\"}", [("", "")], "`api_key` must be a text of one line"),
+        (
+            "a: {model: gpt-4o, api_key: \"sk-secret\\nx\"}",
+            [("", "")],
+            "`api_key` must be a text of one line",
+        ),
         ("a: {model: gpt-4o, base_url: sk-secret}", [(key, "k")], "`base_url` must be an http(s) address"),
         (
             "a: {model: gpt-4o, custom_args: {max_context_size: -1}}",
