@@ -133,9 +133,9 @@ impl<P: Projection> Frames<P> {
     /// The next frame, events that this dialect does not show skipped.
     async fn frame(&mut self) -> Result<Option<Bytes>, Interruption> {
         while let Some(event) = self.answer.next().await? {
-            let id = FrameId { run: event.run.clone(), position: event.position };
+            let position = event.position;
             if let Some(frame) = self.projection.frame(event) {
-                return Ok(Some(frame.encode(Some(&id))));
+                return Ok(Some(frame.encode(Some(&FrameId { run: self.answer.run_id(), position }))));
             }
         }
         Ok(None)
@@ -143,12 +143,12 @@ impl<P: Projection> Frames<P> {
 }
 
 /// Where a reader can go on: opaque to clients.
-struct FrameId {
-    run: domain::RunId,
+struct FrameId<'a> {
+    run: &'a str,
     position: u64,
 }
 
-impl fmt::Display for FrameId {
+impl fmt::Display for FrameId<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.run, self.position)
     }

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{Path, Query, Request, State, rejection::QueryRejection},
+    extract::{
+        Path, Query, Request, State,
+        rejection::{PathRejection, QueryRejection},
+    },
 };
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -66,17 +69,18 @@ pub(crate) async fn list(
 /// `GET /api/runs/{id}`.
 pub(crate) async fn inspect(
     State(shared): State<Arc<Shared>>,
-    Path(run_id): Path<String>,
+    path: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Run>, Problem> {
-    Ok(Json(shared.upstream.run(run_id).await?.into()))
+    Ok(Json(shared.upstream.run(run_id(path)?).await?.into()))
 }
 
 /// `POST /api/runs/{id}/cancel`: the body is optional and may give a reason.
 pub(crate) async fn cancel(
     State(shared): State<Arc<Shared>>,
-    Path(run_id): Path<String>,
+    path: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Json<Cancelled>, Problem> {
+    let run_id = run_id(path)?;
     let body = body::read_json(request, &shared.config).await?;
     let body = if body.is_empty() {
         CancelBody::default()
@@ -88,6 +92,11 @@ pub(crate) async fn cancel(
     let reason = body.reason.unwrap_or_else(|| "cancelled over HTTP".to_owned());
     let state_before = state_name(shared.upstream.cancel(run_id.clone(), reason).await?);
     Ok(Json(Cancelled { run_id, state_before }))
+}
+
+/// What is not even text is the id of no run.
+fn run_id(path: Result<Path<String>, PathRejection>) -> Result<String, Problem> {
+    path.map(|Path(id)| id).map_err(|_| Problem::new(StatusCode::NOT_FOUND, "Not Found"))
 }
 
 impl From<RunInfo> for Run {

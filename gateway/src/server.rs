@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::Config, router, state::Shared, upstream::Upstream};
+use crate::{config::Config, router, state::Shared, telemetry, upstream::Upstream};
 
 /// Time that a client may take to send the head of a request.
 const HEAD_DEADLINE: Duration = Duration::from_secs(30);
@@ -33,6 +33,7 @@ pub struct Gateway {
 impl Gateway {
     /// A gateway in front of the agent that `transport` leads to.
     pub fn new(config: Config, transport: wire::Transport) -> Self {
+        telemetry::describe();
         Self { shared: Arc::new(Shared::new(config, Upstream::new(transport))) }
     }
 

@@ -11,8 +11,8 @@ pub const HTTP_STREAMS: &str = "sleuth_http_streams";
 /// Seconds from a question to the end of its stream.
 pub const HTTP_STREAM_DURATION: &str = "sleuth_http_stream_seconds";
 
-/// Tells the recorder what the metrics mean. Call it once, after the recorder is installed.
-pub fn describe() {
+/// Tells the recorder of the process what the metrics mean.
+pub(crate) fn describe() {
     describe_counter!(HTTP_REQUESTS, Unit::Count, "HTTP requests by route and status");
     describe_histogram!(HTTP_LATENCY, Unit::Seconds, "Time until the head of a response, by route");
     describe_gauge!(HTTP_STREAMS, Unit::Count, "Event streams that are open now");

@@ -8,5 +8,6 @@ mod conversation;
 mod doors;
 mod routes;
 mod streams;
+mod traces;
 mod validation;
 mod world;

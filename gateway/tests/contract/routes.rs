@@ -28,6 +28,7 @@ async fn every_error_is_json() {
         (world.ask(&"x".repeat(1001)), 413, "The body is larger than 1000 bytes"),
         (world.get("/api/runs?limit=x"), 422, "`limit` must be a whole number"),
         (world.get("/api/runs/other"), 404, "no run other"),
+        (world.get("/api/runs/%ff"), 404, "Not Found"),
     ] {
         assert_eq!(reply(request).await, (status, json!({"detail": detail})));
     }
