@@ -1,4 +1,10 @@
 //! Executions over gRPC: results, limits, deadlines, cancelling, attaching.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a failed step fails the test"
+)]
 
 mod rig;
 
@@ -79,7 +85,7 @@ async fn what_is_refused_says_why_and_runs_nothing() {
             "refused: `late` is no status",
         ),
     ] {
-        let end = rig.run(tool, arguments.clone()).await;
+        let end = rig.run(tool, &arguments).await;
         assert_eq!((end.status(), end.ending(), end.exit_code), (ToolStatus::Error, Ending::Refused, None));
         assert!(end.error.starts_with(reason), "{arguments}: {}", end.error);
         let plan = PlanRequest { tool: tool.to_owned(), arguments_json: arguments.to_string(), caller: None };
@@ -95,7 +101,7 @@ async fn an_unknown_tool_is_not_found() {
         rig.client.plan(PlanRequest { tool: "no_such_tool".to_owned(), ..PlanRequest::default() }).await;
     assert_eq!(planned.unwrap_err().code(), Code::NotFound);
     assert_eq!(
-        rig.execute(request(&unique(), "no_such_tool", json!({}))).await.unwrap_err().code(),
+        rig.execute(request(&unique(), "no_such_tool", &json!({}))).await.unwrap_err().code(),
         Code::NotFound
     );
     assert_eq!(rig.execute(bash("", "ls")).await.unwrap_err().code(), Code::InvalidArgument);
@@ -126,7 +132,7 @@ async fn tasks_are_listed_by_status() {
         {"id": "1", "content": "Look", "status": "in_progress"},
         {"id": "2", "content": "Report", "status": "pending"},
     ]);
-    let end = Rig::new().await.run("TodoWrite", json!({ "todos": todos })).await;
+    let end = Rig::new().await.run("TodoWrite", &json!({ "todos": todos })).await;
     assert_eq!(
         (end.status(), end.ending(), end.invocation.as_str()),
         (ToolStatus::Success, Ending::Answered, "")
@@ -175,7 +181,7 @@ async fn too_much_output_keeps_head_and_tail() {
 async fn endless_output_is_bounded_and_ended() {
     let mut rig = Rig::new().await;
     let command = json!({"command": "cat /dev/zero", "timeout": 1});
-    let end = rig.run("bash", command).await;
+    let end = rig.run("bash", &command).await;
     assert_eq!(end.ending(), Ending::TimedOut);
     assert!(end.total_bytes > 10 << 20 && end.data.len() < 2 << 20);
 }
@@ -183,7 +189,7 @@ async fn endless_output_is_bounded_and_ended() {
 #[tokio::test]
 async fn the_earlier_deadline_counts_and_is_named() {
     let mut rig = Rig::new().await;
-    let end = rig.run("bash", json!({"command": "tail -f /dev/null", "timeout": 1})).await;
+    let end = rig.run("bash", &json!({"command": "tail -f /dev/null", "timeout": 1})).await;
     assert_eq!(end.error, "Error: Command 'tail -f /dev/null' timed out after 1 seconds.");
     assert_eq!((end.status(), end.ending(), end.data.as_str()), (ToolStatus::Error, Ending::TimedOut, ""));
 

@@ -20,6 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Capture, Exit, Spec, capture::whole_characters, launcher, tree};
 
+/// What is kept of standard error where it is apart: messages, not data.
+const STDERR_BYTES: usize = 64 << 10;
 /// How long a launcher may take to read its spec.
 const START_TIME: Duration = Duration::from_secs(10);
 /// How long a launcher that was told to stop may take before it is ended from here.
@@ -66,7 +68,7 @@ impl Launcher {
     /// Runs `spec` to its end, or until `stop`; either way nothing of it is left when this returns. When the
     /// future is dropped, the launcher ends everything by itself.
     ///
-    /// Keeps `keep` bytes of each stream; `seen` gets all of them with their offset.
+    /// Keeps `keep` bytes of standard output; `seen` gets all of them with their offset.
     pub(crate) async fn run(
         &self,
         spec: &Spec,
@@ -80,7 +82,7 @@ impl Launcher {
             Err(error) => return Outcome::not_started(&error),
         };
         let mut stdout = Stream::new(Source::Stdout, child.stdout.take(), keep);
-        let mut stderr = Stream::new(Source::Stderr, child.stderr.take(), keep);
+        let mut stderr = Stream::new(Source::Stderr, child.stderr.take(), keep.min(STDERR_BYTES));
         let mut report = Vec::new();
         let mut phase = Phase::Running;
 

@@ -1,11 +1,16 @@
 //! Logs of one pod, as kubectl prints them.
 
 use super::{
-    Arguments, Plan, Settings, Tool, Toolset,
+    Arguments, Plan, Presentation, Settings, Tool, Toolset,
     kubectl::{command, name, run},
     parameters::Parameter,
     present,
 };
+
+/// One container without a log must not hide the others'. What is wrong with it becomes a line without prefix.
+pub(super) const ALL_CONTAINERS: [&str; 3] = ["--all-containers", "--prefix", "--ignore-errors"];
+/// How a line of a log starts then.
+pub(super) const PREFIX: &str = "[pod/";
 
 const POD: Parameter = Parameter::text("pod_name", "Name of the pod.");
 const NAMESPACE: Parameter = Parameter::text("namespace", "Namespace of the pod.");
@@ -43,8 +48,9 @@ pub(super) const TOOLS: &[Tool] = &[
 
 fn plan(settings: &Settings, arguments: &Arguments, previous: bool) -> Result<Plan, String> {
     let mut own = vec!["logs", name(arguments, "pod_name")?, "-n", name(arguments, "namespace")?];
-    if arguments.text("container_name").is_empty() {
-        own.extend(["--all-containers", "--prefix"]);
+    let all = arguments.text("container_name").is_empty();
+    if all {
+        own.extend(ALL_CONTAINERS);
     } else {
         own.extend(["-c", name(arguments, "container_name")?]);
     }
@@ -54,5 +60,10 @@ fn plan(settings: &Settings, arguments: &Arguments, previous: bool) -> Result<Pl
     let tail = arguments.integer("tail").map(|lines| format!("--tail={}", lines.max(1)));
     own.extend(tail.as_deref());
     let shown = command(&own);
-    Ok(run(settings, shown.clone(), &own, move |outcome| present::plain(&shown, outcome)))
+    Ok(run(settings, shown.clone(), &own, move |outcome| match present::plain(&shown, outcome) {
+        Presentation::Success(text) if all && !text.lines().any(|line| line.starts_with(PREFIX)) => {
+            Presentation::NoData(text)
+        }
+        other => other,
+    }))
 }

@@ -1,7 +1,7 @@
 //! `fetch_pod_logs`: the logs of a pod's present and previous containers, in time order, cut to a window and to
 //! lines that match.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use regex::{Regex, RegexBuilder};
@@ -9,6 +9,7 @@ use regex::{Regex, RegexBuilder};
 use super::{
     Arguments, Plan, Presentation, Settings, Tool, Toolset,
     kubectl::{arguments, command, name, run_all},
+    logs::{ALL_CONTAINERS, PREFIX},
     parameters::Parameter,
     present,
 };
@@ -118,16 +119,16 @@ fn plan(settings: &Settings, given: &Arguments) -> Result<Plan, String> {
     // When every line is wanted, the last ones are enough.
     let every = query.end.is_none() && query.only.is_empty() && query.without.is_empty();
     let tail = if every { format!("--tail={}", query.limit) } else { "--tail=-1".to_owned() };
-    let current =
-        ["logs", &pod, "-n", &namespace, "--all-containers", "--prefix", "--timestamps", &since, &tail];
+    let place = ["logs", &pod, "-n", &namespace, "--timestamps", &since, &tail];
+    let current = [&place[..], &ALL_CONTAINERS].concat();
     let previous = [&current[..], &["--previous"]].concat();
-    let specs = [&current[..], &previous].map(|own| Spec::program(arguments(settings, own))).to_vec();
+    let specs = [&current, &previous].map(|own| Spec::program(arguments(settings, own))).to_vec();
     let shown = command(&current);
     Ok(run_all(settings, shown.clone(), specs, move |outcomes| show(&shown, &query, outcomes)))
 }
 
 /// A line as kubectl writes it: `[pod/POD/CONTAINER] TIME TEXT`.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Line<'a> {
     at: Option<Timestamp>,
     container: &'a str,
@@ -135,39 +136,43 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn read(line: &'a str) -> Self {
-        let prefixed = line.strip_prefix("[pod/").and_then(|rest| rest.split_once("] "));
-        let (container, rest) = match prefixed {
-            Some((source, rest)) => (source.rsplit('/').next().unwrap_or_default(), rest),
-            None => ("", line),
-        };
-        match rest.split_once(' ').and_then(|(time, text)| Some((time.parse().ok()?, text))) {
+    /// `None` for what is no line of a log, such as kubectl's own messages.
+    fn read(line: &'a str) -> Option<Self> {
+        let (source, rest) = line.strip_prefix(PREFIX)?.split_once("] ")?;
+        let container = source.rsplit('/').next().unwrap_or_default();
+        Some(match rest.split_once(' ').and_then(|(time, text)| Some((time.parse().ok()?, text))) {
             Some((at, text)) => Self { at: Some(at), container, text },
             None => Self { at: rest.parse().ok(), container, text: rest },
-        }
+        })
     }
 }
 
 fn show(shown: &str, query: &Query, outcomes: &[Outcome]) -> Presentation {
     let failures: Vec<_> = outcomes.iter().map(|outcome| present::failure(shown, outcome)).collect();
-    // A container that never restarted has no previous log, and one that waits has no current one.
+    // A pod that never restarted has no previous log.
     if let Some(error) =
         failures.iter().cloned().collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().next())
     {
         return Presentation::Error { data: outcomes.first().map(present::both).unwrap_or_default(), error };
     }
-    let text: Vec<_> = outcomes.iter().rev().map(|outcome| outcome.stdout.text()).collect();
+    let logs: Vec<_> = outcomes.iter().rev().map(|outcome| outcome.stdout.text()).collect();
     let omitted = outcomes.iter().map(|outcome| outcome.stdout.omitted()).sum();
-    select(query, &text, omitted)
+    match select(query, &logs, omitted) {
+        // Why the present containers have none.
+        None => Presentation::NoData(logs.into_iter().next_back().unwrap_or_default().trim_end().to_owned()),
+        Some(text) => Presentation::Success(text),
+    }
 }
 
 /// Puts the wanted lines into order and says what they are of.
-fn select(query: &Query, logs: &[String], omitted: u64) -> Presentation {
-    let mut lines: Vec<_> = logs.iter().flat_map(|log| log.lines()).map(Line::read).collect();
+fn select(query: &Query, logs: &[String], omitted: u64) -> Option<String> {
+    let mut lines: Vec<_> = logs.iter().flat_map(|log| log.lines()).filter_map(Line::read).collect();
     let total = lines.len();
-    lines.retain(|line| query.wants(line));
+    // After a crash, until it is restarted, the last container is both the present and the previous one.
+    let mut seen = HashSet::new();
+    lines.retain(|line| query.wants(line) && (line.at.is_none() || seen.insert(*line)));
     if lines.is_empty() {
-        return Presentation::NoData(String::new());
+        return None;
     }
     lines.sort_by_key(|line| line.at);
     let matching = lines.len();
@@ -195,7 +200,7 @@ fn select(query: &Query, logs: &[String], omitted: u64) -> Presentation {
     if omitted > 0 {
         text.push_str(&format!("; {omitted} bytes between the oldest and the newest were not looked at"));
     }
-    Presentation::Success(text)
+    Some(text)
 }
 
 #[cfg(test)]
@@ -209,22 +214,25 @@ mod tests {
 
     const CURRENT: &str =
         "[pod/p/app] 2026-01-01T11:00:02Z error: db (timeout\n[pod/p/app] 2026-01-01T11:00:04Z ok\n";
-    const PREVIOUS: &str = "[pod/p/side] 2026-01-01T11:00:03Z Error again\n";
+    const PREVIOUS: &str = "[pod/p/side] 2026-01-01T11:00:03Z Error again\nerror: app has no log\n";
 
     fn selected(json: &str) -> Option<Vec<String>> {
         let json = format!(r#"{{"pod_name": "p", "namespace": "n", {json}}}"#);
-        match select(&query(&json), &[CURRENT.to_owned(), PREVIOUS.to_owned()], 0) {
-            Presentation::Success(text) => {
-                Some(text.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect())
-            }
-            Presentation::NoData(_) | Presentation::Error { .. } => None,
-        }
+        let text = select(&query(&json), &[CURRENT.to_owned(), PREVIOUS.to_owned()], 0)?;
+        Some(text.lines().take_while(|line| !line.is_empty()).map(str::to_owned).collect())
     }
 
     #[test]
     fn lines_are_in_time_order_with_their_container() {
         let lines = selected(r#""limit": 10"#).unwrap();
         assert_eq!(lines, ["app: error: db (timeout", "side: Error again", "app: ok"]);
+    }
+
+    #[test]
+    fn a_log_that_is_also_the_previous_one_is_shown_once() {
+        let logs = [CURRENT.to_owned(), CURRENT.to_owned()];
+        let text = select(&query(r#"{"pod_name": "p", "namespace": "n"}"#), &logs, 0).unwrap();
+        assert_eq!(text.lines().take_while(|line| !line.is_empty()).count(), 2);
     }
 
     #[test]

@@ -50,22 +50,25 @@ impl Rig {
         Self { client, executor, server }
     }
 
-    pub(crate) async fn execute(&mut self, request: ExecuteRequest) -> Result<Streaming<ExecuteEvent>, Status> {
+    pub(crate) async fn execute(
+        &mut self,
+        request: ExecuteRequest,
+    ) -> Result<Streaming<ExecuteEvent>, Status> {
         Ok(self.client.execute(request).await?.into_inner())
     }
 
     /// Runs a tool to its end.
-    pub(crate) async fn run(&mut self, tool: &str, arguments: serde_json::Value) -> Finished {
+    pub(crate) async fn run(&mut self, tool: &str, arguments: &serde_json::Value) -> Finished {
         let events = self.execute(request(&unique(), tool, arguments)).await.unwrap();
         finished(&rest(events).await)
     }
 
     pub(crate) async fn bash(&mut self, command: &str) -> Finished {
-        self.run("bash", serde_json::json!({"command": command})).await
+        self.run("bash", &serde_json::json!({"command": command})).await
     }
 }
 
-pub(crate) fn request(id: &str, tool: &str, arguments: serde_json::Value) -> ExecuteRequest {
+pub(crate) fn request(id: &str, tool: &str, arguments: &serde_json::Value) -> ExecuteRequest {
     ExecuteRequest {
         execution_id: id.to_owned(),
         tool: tool.to_owned(),
@@ -75,7 +78,7 @@ pub(crate) fn request(id: &str, tool: &str, arguments: serde_json::Value) -> Exe
 }
 
 pub(crate) fn bash(id: &str, command: &str) -> ExecuteRequest {
-    request(id, "bash", serde_json::json!({"command": command}))
+    request(id, "bash", &serde_json::json!({"command": command}))
 }
 
 /// An id that no other test uses.
