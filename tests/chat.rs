@@ -128,7 +128,8 @@ async fn what_goes_wrong_with_a_tool_is_told_to_the_model_which_goes_on() {
         assert_eq!(of("rm -rf")["status"], "error", "{model}");
         let sudo = of("sudo id");
         assert!(sudo["error"].as_str().unwrap().starts_with("Command blocked:"), "{model}: {sudo}");
-        assert_eq!(of("grep zzz")["return_code"], 1, "{model}");
+        let nothing = of("grep zzz");
+        assert_eq!(nothing["return_code"], 1, "{model}: {nothing}");
         assert_eq!(of("echo -n")["status"], "no_data", "{model}");
         let late = of("tail -f");
         assert!(late["error"].as_str().unwrap().contains("timed out after 1 second"), "{model}: {late}");

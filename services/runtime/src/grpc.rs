@@ -1,6 +1,9 @@
 //! Serving gRPC on whatever an address names.
 
-use tokio_stream::{StreamExt as _, wrappers::{TcpListenerStream, UnixListenerStream}};
+use tokio_stream::{
+    StreamExt as _,
+    wrappers::{TcpListenerStream, UnixListenerStream},
+};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Status, transport::server::Router};
 

@@ -23,6 +23,16 @@ pub enum LogFormat {
     Json,
 }
 
+impl LogFormat {
+    /// Its name on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
 /// What the telemetry of a process is called and how it looks.
 #[derive(Clone, Debug)]
 pub struct Config {

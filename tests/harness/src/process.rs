@@ -93,7 +93,7 @@ impl Start {
             }
         }
         // No cluster of the person who runs the tests is looked at.
-        command.env("KUBECONFIG", "/dev/null").envs(self.variables.iter().cloned());
+        command.env("KUBECONFIG", "/nonexistent/kubeconfig").envs(self.variables.iter().cloned());
         Ok(command)
     }
 

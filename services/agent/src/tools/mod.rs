@@ -8,7 +8,10 @@ use std::{sync::Arc, time::Duration};
 use domain::{ToolCall, ToolPlan, ToolVerdict};
 use futures_util::future::join_all;
 use model::ToolSpec;
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
 use tonic::{Code, Status};
 use wire::{
     Transport,
@@ -20,6 +23,8 @@ pub(crate) use result::fit;
 
 /// How long an executor may think about what it has at hand.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
+/// Pause before an executor that could not be reached is asked again.
+const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
 type Client = ToolExecutorClient<Transport>;
 
@@ -90,14 +95,13 @@ impl Tools {
             tool: call.name.clone(),
             arguments_json: call.arguments.clone(),
         };
-        let mut client = self.client.clone();
         let refused = |reason: String| ToolPlan {
             call: call.id.clone(),
             description: String::new(),
             toolset: None,
             verdict: ToolVerdict::Refuse(reason),
         };
-        match within(client.plan(call::traced(asked))).await {
+        match within(self.judged(asked)).await {
             Ok(answer) => {
                 let answer = answer.into_inner();
                 let verdict = match answer.verdict() {
@@ -111,6 +115,20 @@ impl Tools {
                 refused(format!("Failed to find tool {}", call.name))
             }
             Err(status) => refused(format!("The executor could not judge the call: {}", status.message())),
+        }
+    }
+
+    /// The executor's judgement. One that is being restarted is waited for: nothing has run yet.
+    async fn judged(
+        &self,
+        asked: executor::PlanRequest,
+    ) -> Result<tonic::Response<executor::PlanResponse>, Status> {
+        let mut client = self.client.clone();
+        loop {
+            match client.plan(call::traced(asked.clone())).await {
+                Err(status) if status.code() == Code::Unavailable => sleep(RESTART_PAUSE).await,
+                answer => return answer,
+            }
         }
     }
 

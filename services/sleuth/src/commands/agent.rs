@@ -10,7 +10,7 @@ use crate::{
 };
 
 pub(super) async fn run(context: Context, flags: Agent) -> anyhow::Result<()> {
-    let Context { file, telemetry } = context;
+    let Context { file, telemetry, .. } = context;
     let shutdown = signals::shutdown()?;
     let models = models(&file, flags.answering.model_list.as_ref())?;
     let listener =

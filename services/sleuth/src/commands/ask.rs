@@ -19,7 +19,7 @@ const INTERRUPTED: u8 = 130;
 
 pub(super) async fn run(context: Context, flags: Ask) -> anyhow::Result<ExitCode> {
     let interrupt = signals::shutdown()?;
-    let (mut client, private) = connect(&context.file, &flags.client).await?;
+    let (mut client, private) = connect(&context.file, context.log, &flags.client).await?;
     let request = ChatRequest {
         question: flags.question,
         model: flags.model.unwrap_or_default(),

@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(super) async fn run(context: Context, flags: cli::Executor) -> anyhow::Result<()> {
-    let Context { file, telemetry } = context;
+    let Context { file, telemetry, .. } = context;
     let shutdown = signals::shutdown()?;
     if let Some(parent) = flags.parent {
         end_with(parent)?;

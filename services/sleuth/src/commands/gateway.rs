@@ -7,7 +7,7 @@ use super::{Context, serve::listen_http};
 use crate::{cli, services::remote};
 
 pub(super) async fn run(context: Context, flags: cli::Gateway) -> anyhow::Result<()> {
-    let Context { file, telemetry } = context;
+    let Context { file, telemetry, .. } = context;
     let shutdown = signals::shutdown()?;
     let config = file.gateway(&flags.http, MetricsText::new(telemetry.metrics()))?;
     let listener = listen_http(&file.http_address(&flags.http)).await?;

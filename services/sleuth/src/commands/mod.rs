@@ -11,7 +11,7 @@ mod tools;
 
 use std::process::ExitCode;
 
-use runtime::telemetry::Telemetry;
+use runtime::telemetry::{self, Telemetry};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -29,14 +29,17 @@ const CLIENT_LOG: &str = "error";
 /// What every subcommand starts from.
 struct Context {
     file: File,
+    /// How this process logs; an executor that it starts logs in the same way.
+    log: telemetry::Config,
     telemetry: Telemetry,
 }
 
 impl Context {
     fn new(general: &General, service: &'static str, log: &str) -> anyhow::Result<Self> {
         let file = File::load(general)?;
-        let telemetry = Telemetry::start(&file.telemetry(general, service, log))?;
-        Ok(Self { file, telemetry })
+        let log = file.telemetry(general, service, log);
+        let telemetry = Telemetry::start(&log)?;
+        Ok(Self { file, log, telemetry })
     }
 }
 

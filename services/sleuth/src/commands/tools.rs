@@ -10,7 +10,7 @@ use crate::{
 };
 
 pub(super) async fn run(context: Context, flags: Client) -> anyhow::Result<()> {
-    let (mut client, private) = connect(&context.file, &flags).await?;
+    let (mut client, private) = connect(&context.file, context.log, &flags).await?;
     let answer = client.list_tools(ListToolsRequest { caller: None }).await;
     if let Some(private) = private {
         private.stop().await;

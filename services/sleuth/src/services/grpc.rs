@@ -16,7 +16,9 @@ use tonic::{
     service::interceptor::InterceptedService,
     transport::{Channel, Server},
 };
-use tonic_reflection::pb::v1::server_reflection_server::{ServerReflection, ServerReflectionServer};
+use tonic_reflection::pb::{
+    v1::server_reflection_server as v1, v1alpha::server_reflection_server as v1alpha,
+};
 use tower::ServiceExt as _;
 use wire::{
     Transport,
@@ -65,9 +67,11 @@ pub(crate) async fn serve_agent(
 ) -> anyhow::Result<()> {
     let (health, healthy) = tonic_health::server::health_reporter();
     health.set_serving::<AgentServer<agent::Service>>().await;
+    let (reflection, older_reflection) = reflection()?;
     let router = server()
         .add_service(InterceptedService::new(agent.service(), require(api_key())))
-        .add_service(InterceptedService::new(reflection()?, require(api_key())))
+        .add_service(InterceptedService::new(reflection, require(api_key())))
+        .add_service(InterceptedService::new(older_reflection, require(api_key())))
         .add_service(healthy);
     serve(router, listener, shutdown).await.context("the gRPC server failed")
 }
@@ -80,9 +84,11 @@ pub(crate) async fn serve_executor(
 ) -> anyhow::Result<()> {
     let (health, healthy) = tonic_health::server::health_reporter();
     health.set_serving::<ToolExecutorServer<executor::Service>>().await;
+    let (reflection, older_reflection) = reflection()?;
     let router = server()
         .add_service(InterceptedService::new(executor.service(), require(api_key())))
-        .add_service(InterceptedService::new(reflection()?, require(api_key())))
+        .add_service(InterceptedService::new(reflection, require(api_key())))
+        .add_service(InterceptedService::new(older_reflection, require(api_key())))
         .add_service(healthy);
     serve(router, listener, shutdown).await.context("the gRPC server failed")
 }
@@ -95,10 +101,16 @@ fn server() -> Server {
         .initial_connection_window_size(16 << 20)
 }
 
-fn reflection() -> anyhow::Result<ServerReflectionServer<impl ServerReflection>> {
-    tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(wire::DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1()
-        .context("the descriptors of the contracts cannot be served")
+/// The contracts, for clients that have no files: `v1`, and `v1alpha` for older ones.
+fn reflection() -> anyhow::Result<(
+    v1::ServerReflectionServer<impl v1::ServerReflection>,
+    v1alpha::ServerReflectionServer<impl v1alpha::ServerReflection>,
+)> {
+    let contracts = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(wire::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    let unusable = "the descriptors of the contracts cannot be served";
+    Ok((contracts().build_v1().context(unusable)?, contracts().build_v1alpha().context(unusable)?))
 }

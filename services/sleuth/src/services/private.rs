@@ -1,5 +1,6 @@
 //! Services of a command's own, for as long as it runs.
 
+use runtime::telemetry;
 use wire::transport;
 
 use super::{Client, Supervisor, agent, client, hidden_from_executors, models, remote};
@@ -14,9 +15,13 @@ pub(crate) struct Private {
 
 impl Private {
     /// Starts them.
-    pub(crate) async fn start(file: &File, flags: &cli::Client) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        file: &File,
+        log: telemetry::Config,
+        flags: &cli::Client,
+    ) -> anyhow::Result<Self> {
         let models = models(file, flags.model_list.as_ref())?;
-        let executor = Supervisor::start(hidden_from_executors()).await?;
+        let executor = Supervisor::start(log, hidden_from_executors()).await?;
         let config = agent::Config { drain_time: std::time::Duration::ZERO, ..agent::Config::default() };
         let agent = agent(config, models, executor.address())?;
         Ok(Self { agent, executor })
@@ -30,11 +35,15 @@ impl Private {
 }
 
 /// A client of the server that was named, or of private services if none was.
-pub(crate) async fn connect(file: &File, flags: &cli::Client) -> anyhow::Result<(Client, Option<Private>)> {
+pub(crate) async fn connect(
+    file: &File,
+    log: telemetry::Config,
+    flags: &cli::Client,
+) -> anyhow::Result<(Client, Option<Private>)> {
     match &flags.server {
         Some(server) => Ok((client(remote(server)?), None)),
         None => {
-            let private = Private::start(file, flags).await?;
+            let private = Private::start(file, log, flags).await?;
             Ok((client(transport(private.agent.service())), Some(private)))
         }
     }

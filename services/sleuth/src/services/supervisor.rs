@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use runtime::telemetry;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::{
@@ -38,12 +39,12 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts an executor, which sees none of the `hidden` variables, and waits until it listens.
-    pub(crate) async fn start(hidden: Vec<String>) -> anyhow::Result<Self> {
+    /// Starts an executor, which logs as `log` says and sees none of the `hidden` variables, and waits until it listens.
+    pub(crate) async fn start(log: telemetry::Config, hidden: Vec<String>) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("sleuth-").tempdir()?;
         let socket = directory.path().join("executor.sock");
         let program = std::env::current_exe().context("cannot find my own program")?;
-        let plan = Plan { program, socket: socket.clone(), hidden };
+        let plan = Plan { program, socket: socket.clone(), log, hidden };
         let mut child = plan.spawn()?;
         listening(&mut child, &socket).await?;
         let stop = CancellationToken::new();
@@ -68,6 +69,7 @@ impl Supervisor {
 struct Plan {
     program: PathBuf,
     socket: PathBuf,
+    log: telemetry::Config,
     /// Variables of the environment that an executor must not see.
     hidden: Vec<String>,
 }
@@ -80,6 +82,7 @@ impl Plan {
             .arg("--listen")
             .arg(format!("unix:{}", self.socket.display()))
             .args(["--parent", &std::process::id().to_string()])
+            .args(["--log", &self.log.filter, "--log-format", self.log.format.name()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             // A Ctrl-C on the terminal is for the parent, which ends the child in its own order.
