@@ -336,3 +336,73 @@ async fn nobody_waits_for_a_host_call() {
     };
     assert_eq!(rig.client.answer_host_call(answer).await.unwrap_err().code(), Code::NotFound);
 }
+
+#[tokio::test]
+async fn kubectl_tools_take_no_options_and_show_no_secrets() {
+    if !rig::has("kubectl") {
+        return;
+    }
+    let mut rig = Rig::new().await;
+    for (tool, arguments, reason) in [
+        ("kubectl_get_by_kind_in_cluster", json!({"kind": "secrets"}), "Secrets are not shown"),
+        ("kubectl_get_by_kind_in_cluster", json!({"kind": "pods,Secret"}), "Secrets are not shown"),
+        ("kubectl_get_yaml", json!({"kind": "secrets.v1.", "name": "x"}), "Secrets are not shown"),
+        ("kubectl_get_yaml", json!({"kind": "secret/x", "name": "x"}), "`kind`"),
+        ("kubectl_describe", json!({"kind": "--raw=/api", "name": "x"}), "`kind`"),
+        ("kubectl_describe", json!({"kind": "pod", "name": "secret/x"}), "`name`"),
+        ("kubectl_get_by_name", json!({"kind": "pod", "name": "--token=x"}), "`name`"),
+        ("kubectl_get_by_name", json!({"kind": "pod", "name": "x; id"}), "`name`"),
+        ("kubectl_get_by_kind_in_namespace", json!({"kind": "pod", "namespace": "-A"}), "`namespace`"),
+        ("kubectl_events", json!({"resource_type": "pod", "resource_name": "$(id)"}), "`resource_name`"),
+        ("kubectl_logs", json!({"pod_name": "-f", "namespace": "x"}), "`pod_name`"),
+        ("fetch_pod_logs", json!({"pod_name": "x", "namespace": "x y"}), "`namespace`"),
+        (
+            "kubernetes_tabular_query",
+            json!({"kind": "secret", "columns": "A:.data"}),
+            "Secrets are not shown",
+        ),
+    ] {
+        let end = rig.run(tool, &arguments).await;
+        assert_eq!(end.ending(), Ending::Refused, "{tool} {arguments}");
+        assert!(end.error.contains(reason), "{tool} {arguments}: {}", end.error);
+    }
+}
+
+/// What stands in for kubectl prints a list and its arguments, whatever it is asked.
+#[tokio::test]
+async fn a_jq_expression_is_one_argument_of_jq() {
+    use std::os::unix::fs::PermissionsExt as _;
+    if !rig::has("jq") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let kubectl = folder.path().join("kubectl");
+    std::fs::write(&kubectl, "#!/bin/bash\necho '{\"items\": [1, 2, 3]}'\n").unwrap();
+    std::fs::set_permissions(&kubectl, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut config = config();
+    config.kubectl = kubectl.to_string_lossy().into_owned();
+    let mut rig = Rig::with(config).await;
+    for (expression, answer) in [
+        (
+            ".items[] | select(. > 1) # more",
+            json!({"total_items_processed": 3, "matches_found": 2, "results": [2, 3]}),
+        ),
+        (
+            "\"$(id) `id` 'x'\"",
+            json!({"total_items_processed": 3, "matches_found": 1, "results": ["$(id) `id` 'x'"]}),
+        ),
+        ("-1", json!({"total_items_processed": 3, "matches_found": 1, "results": [-1]})),
+        ("empty", json!({"total_items_processed": 3, "matches_found": 0, "results": []})),
+    ] {
+        let end = rig.run("kubernetes_jq_query", &json!({"kind": "pods", "jq_expr": expression})).await;
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&end.data).unwrap(), answer, "{}", end.error);
+        let status = if answer["matches_found"] == 0 { ToolStatus::NoData } else { ToolStatus::Success };
+        assert_eq!(end.status(), status);
+    }
+    let end = rig.run("kubernetes_jq_query", &json!({"kind": "pods", "jq_expr": ".items["})).await;
+    assert_eq!((end.status(), end.exit_code), (ToolStatus::Error, Some(3)));
+    let count = json!({"kind": "pods", "jq_expr": "range(25)"});
+    let end = rig.run("kubernetes_count", &count).await;
+    let data: serde_json::Value = serde_json::from_str(&end.data).unwrap();
+    assert_eq!((&data["matches_found"], data["preview"].as_array().unwrap().len()), (&json!(25), 10));
+}

@@ -93,8 +93,6 @@ impl Launcher {
                 read = control.read_buf(&mut report), if phase != Phase::Reported => {
                     if !matches!(read, Ok(1..)) {
                         phase = Phase::Reported;
-                        stdout.close_at(Instant::now() + DRAIN_TIME);
-                        stderr.close_at(Instant::now() + DRAIN_TIME);
                     }
                 }
                 () = stop.cancelled(), if phase == Phase::Running => {
@@ -107,9 +105,13 @@ impl Launcher {
                     end_from_here(&mut child);
                 }
             }
+            if phase == Phase::Reported {
+                stdout.close_soon();
+                stderr.close_soon();
+            }
         }
         let exits = serde_json::from_slice(&report).unwrap_or_default();
-        Outcome { exits: self.reap(child, exits).await, stdout: stdout.capture, stderr: stderr.capture }
+        Outcome { exits: reap(child, exits).await, stdout: stdout.capture, stderr: stderr.capture }
     }
 
     async fn start(&self, spec: &Spec) -> io::Result<(Child, UnixStream)> {
@@ -129,22 +131,22 @@ impl Launcher {
         control.write_all(&text).await?;
         Ok((child, control))
     }
+}
 
-    /// Waits for the launcher, which has reported or was killed. Without a report its own end counts.
-    async fn reap(&self, mut child: Child, exits: Vec<Exit>) -> Vec<Exit> {
-        let ended = timeout(DRAIN_TIME, child.wait()).await;
-        if !exits.is_empty() {
-            return exits;
-        }
-        vec![match ended {
-            Ok(Ok(status)) => match std::os::unix::process::ExitStatusExt::signal(&status) {
-                Some(signal) => Exit::Signalled(signal),
-                None => Exit::NotStarted(format!("the launcher gave up: {status}")),
-            },
-            Ok(Err(error)) => Exit::NotStarted(format!("the launcher: {error}")),
-            Err(_) => Exit::NotStarted("the launcher does not end".to_owned()),
-        }]
+/// Waits for the launcher, which has reported or was killed. Without a report its own end counts.
+async fn reap(mut child: Child, exits: Vec<Exit>) -> Vec<Exit> {
+    let ended = timeout(DRAIN_TIME, child.wait()).await;
+    if !exits.is_empty() {
+        return exits;
     }
+    vec![match ended {
+        Ok(Ok(status)) => match std::os::unix::process::ExitStatusExt::signal(&status) {
+            Some(signal) => Exit::Signalled(signal),
+            None => Exit::NotStarted(format!("the launcher gave up: {status}")),
+        },
+        Ok(Err(error)) => Exit::NotStarted(format!("the launcher: {error}")),
+        Err(_) => Exit::NotStarted("the launcher does not end".to_owned()),
+    }]
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -206,8 +208,8 @@ impl<R: AsyncRead + Unpin> Stream<R> {
         self.pipe.is_some()
     }
 
-    fn close_at(&mut self, deadline: Instant) {
-        self.deadline = Some(deadline);
+    fn close_soon(&mut self) {
+        self.deadline.get_or_insert_with(|| Instant::now() + DRAIN_TIME);
     }
 
     /// Reads once. Loses nothing when it is dropped.
