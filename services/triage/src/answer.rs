@@ -15,6 +15,8 @@ use crate::{
 const IN_FULL: usize = 20;
 /// From so many problems on, quotes are shorter.
 const MANY: usize = 4;
+/// Lines of such a shorter quote.
+const SHORT: usize = 12;
 
 /// What it is, for questions that it can not answer.
 pub(crate) fn introduction() -> String {
@@ -41,7 +43,10 @@ pub(crate) fn narration(case: &Case<'_>, round: usize, looks: usize) -> String {
     match (round, groups.len()) {
         (0, _) => format!("Looking at {place}.\n"),
         (_, 0) => format!("Looking closer at {place} ({looks} looks).\n"),
-        (1.., 1) => format!("Looking closer at {}.\n", groups.first().map_or_else(String::new, |group| group.owner.to_string())),
+        (1.., 1) => format!(
+            "Looking closer at {}.\n",
+            groups.first().map_or_else(String::new, |group| group.owner.to_string())
+        ),
         (1.., count) => format!("Looking closer at {count} suspects.\n"),
     }
 }
@@ -71,7 +76,10 @@ pub(crate) fn report(case: &Case<'_>) -> String {
         let list = other.iter().take(8).map(|problem| format!("- {}", problem.cause.sentence()));
         let rest = other.len().saturating_sub(8);
         let more = (rest > 0).then(|| format!("- and {rest} more"));
-        parts.push(format!("**Also seen**, beside what you asked about:\n\n{}", list.chain(more).collect::<Vec<_>>().join("\n")));
+        parts.push(format!(
+            "**Also seen**, beside what you asked about:\n\n{}",
+            list.chain(more).collect::<Vec<_>>().join("\n")
+        ));
     }
     parts.push(unseen(case, &failed(case)));
     parts.push(footer(case));
@@ -79,7 +87,8 @@ pub(crate) fn report(case: &Case<'_>) -> String {
 }
 
 fn join(parts: impl IntoIterator<Item = String>) -> String {
-    let parts: Vec<String> = parts.into_iter().map(|part| part.trim_end().to_owned()).filter(|part| !part.is_empty()).collect();
+    let parts: Vec<String> =
+        parts.into_iter().map(|part| part.trim_end().to_owned()).filter(|part| !part.is_empty()).collect();
     parts.join("\n\n")
 }
 
@@ -90,18 +99,21 @@ fn split(case: &Case<'_>, problems: Vec<Problem>) -> (Vec<Problem>, Vec<Problem>
         Scope::Cluster => None,
     };
     problems.into_iter().partition(|problem| {
-        let in_scope = namespace.is_none_or(|name| problem.objects().any(|object| object.namespace.as_ref() == Some(name)));
+        let in_scope = namespace
+            .is_none_or(|name| problem.objects().any(|object| object.namespace.as_ref() == Some(name)));
         let in_focus = case.focus.objects.is_empty()
             || problem.objects().any(|object| case.focus.objects.contains(object));
         let is_host = problem.cause.about.kind == Kind::Host;
-        let is_closed = matches!(case.cluster, Access::Closed(_));
-        if is_host { (case.question.topic != Topic::Cluster || is_closed) && case.focus.objects.is_empty() } else { in_scope && in_focus }
+        let is_general = case.focus.objects.is_empty()
+            && (namespace.is_none() || matches!(case.cluster, Access::Closed(_)));
+        if is_host { is_general } else { in_scope && in_focus }
     })
 }
 
 fn place(case: &Case<'_>) -> String {
     let objects = &case.focus.objects;
-    let workloads: Vec<_> = objects.iter().filter(|object| !matches!(object.kind, Kind::Pod | Kind::Service)).collect();
+    let workloads: Vec<_> =
+        objects.iter().filter(|object| !matches!(object.kind, Kind::Pod | Kind::Service)).collect();
     let named = if workloads.is_empty() { objects.iter().collect() } else { workloads };
     let (closed, open) = (matches!(case.cluster, Access::Closed(_)), case.cluster == Access::Open);
     match (named.as_slice(), &case.scope, case.question.topic) {
@@ -122,18 +134,30 @@ fn headline(case: &Case<'_>, relevant: &[Problem]) -> String {
     {
         let known = namespaces(case.evidence);
         let texts: Vec<&str> = known.iter().map(crate::name::Name::as_str).collect();
-        let near = crate::similar::closest(name.as_str(), &texts).map(|near| format!(" Did you mean `{near}`?"));
+        let near =
+            crate::similar::closest(name.as_str(), &texts).map(|near| format!(" Did you mean `{near}`?"));
         let list: Vec<String> = texts.iter().take(40).map(|name| format!("`{name}`")).collect();
-        return format!("**There is no namespace `{name}`.**{}\n\nThere are {}.", near.unwrap_or_default(), list.join(", "));
+        return format!(
+            "**There is no namespace `{name}`.**{}\n\nThere are {}.",
+            near.unwrap_or_default(),
+            list.join(", ")
+        );
     }
-    if let (Access::Closed(failure), false) = (&case.cluster, case.question.topic == Topic::Both || case.question.topic == Topic::Host) {
+    if let (Access::Closed(failure), false) =
+        (&case.cluster, case.question.topic == Topic::Both || case.question.topic == Topic::Host)
+    {
         let also = if relevant.is_empty() { "" } else { " This machine has trouble of its own, though." };
         return format!("**I could not look at the cluster.** {}{also}", no_cluster_line(failure));
     }
     match relevant {
         [] => format!("**I found nothing wrong with {}.**", place(case)),
         [only] => format!("**{}.**{}", only.cause.sentence(), follows(only)),
-        [first, ..] => format!("**{} problems in {}. The worst: {}.**", relevant.len(), place(case), first.cause.sentence()),
+        [first, ..] => format!(
+            "**{} problems in {}. The worst: {}.**",
+            relevant.len(),
+            place(case),
+            first.cause.sentence()
+        ),
     }
 }
 
@@ -142,7 +166,9 @@ fn follows(problem: &Problem) -> String {
     match named.split_last() {
         None => String::new(),
         Some((last, [])) => format!(" That also explains what is wrong with {last}."),
-        Some((last, rest)) if rest.len() < 4 => format!(" That also explains what is wrong with {} and {last}.", rest.join(", ")),
+        Some((last, rest)) if rest.len() < 4 => {
+            format!(" That also explains what is wrong with {} and {last}.", rest.join(", "))
+        }
         Some((_, rest)) => format!(" That also explains {} other failures.", rest.len() + 1),
     }
 }
@@ -167,7 +193,8 @@ fn missing(case: &Case<'_>) -> Option<String> {
         return None;
     }
     let is_certain = case.focus.unknown.iter().any(|mention| mention.is_certain);
-    let instead = if case.focus.objects.is_empty() { ", so this is about everything I looked at" } else { "" };
+    let instead =
+        if case.focus.objects.is_empty() { ", so this is about everything I looked at" } else { "" };
     Some(match is_certain {
         true => format!("I found nothing named {}{instead}.", words.join(" or ")),
         false => format!("*Nothing that I saw is named {}{instead}.*", words.join(" or ")),
@@ -180,13 +207,15 @@ fn section(problem: &Problem, number: Option<usize>, is_short: bool) -> String {
         Some(number) => format!("## {number}. {}\n\n{}.", finding.about, capital(&finding.what)),
         None => "## What I saw".to_owned(),
     };
-    let most = if is_short { 10 } else { quote::LINES };
+    let most = if is_short { SHORT } else { quote::LINES };
     let quotes: Vec<String> = finding.quotes.iter().map(|quote| block(quote, most)).collect();
     let steps: Vec<String> = finding
         .steps
         .iter()
         .enumerate()
-        .map(|(at, step)| format!("{}. {}:\n\n{}", at + 1, step.text, indented(&quote::command(&step.command))))
+        .map(|(at, step)| {
+            format!("{}. {}:\n\n{}", at + 1, step.text, indented(&quote::command(&step.command)))
+        })
         .collect();
     join([
         title,
@@ -199,7 +228,11 @@ fn section(problem: &Problem, number: Option<usize>, is_short: bool) -> String {
 
 fn consequences(findings: &[Finding]) -> String {
     let lines = findings.iter().map(|finding| {
-        let quote = finding.quotes.last().map(|quote| format!("\n\n{}", indented(&block(quote, 6)))).unwrap_or_default();
+        let quote = finding
+            .quotes
+            .last()
+            .map(|quote| format!("\n\n{}", indented(&block(quote, 6))))
+            .unwrap_or_default();
         format!("- {}.{quote}", finding.sentence())
     });
     let lines: Vec<String> = lines.collect();
@@ -211,7 +244,9 @@ fn block(quote: &Quote, most: usize) -> String {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| if line.is_empty() { String::from("\n") } else { format!("   {line}\n") }).collect()
+    text.lines()
+        .map(|line| if line.is_empty() { String::from("\n") } else { format!("   {line}\n") })
+        .collect()
 }
 
 fn capital(text: &str) -> String {
@@ -227,16 +262,25 @@ fn health(case: &Case<'_>) -> String {
         Scope::Cluster => None,
     };
     let in_focus = |object: &crate::name::Object| {
-        if case.focus.objects.is_empty() { namespace.is_some() && object.namespace.as_ref() == namespace } else { case.focus.objects.contains(object) }
+        if case.focus.objects.is_empty() {
+            namespace.is_some() && object.namespace.as_ref() == namespace
+        } else {
+            case.focus.objects.contains(object)
+        }
     };
-    let workloads = snapshot.workloads.iter().filter(|workload| in_focus(&workload.object)).map(|workload| &workload.row);
+    let workloads =
+        snapshot.workloads.iter().filter(|workload| in_focus(&workload.object)).map(|workload| &workload.row);
     let pods = snapshot.pods.iter().filter(|pod| {
         let owner = snapshot.owner_of(&pod.namespace, &pod.name);
         in_focus(&pod.object()) || owner.is_some_and(|owner| in_focus(&owner))
     });
     let quotes = [Quote::rows(workloads), Quote::rows(pods.map(|pod| &pod.row))];
     let old = snapshot.events.iter().filter(|event| in_focus(&event.about) && !event.is_recent()).count();
-    let noise = if old > 0 { format!("{old} old warnings are left; none is about anything that is broken now.") } else { String::new() };
+    let noise = if old > 0 {
+        format!("{old} old warnings are left; none is about anything that is broken now.")
+    } else {
+        String::new()
+    };
     let quotes: Vec<String> = quotes.into_iter().flatten().map(|quote| block(&quote, 12)).collect();
     join([quotes.join("\n"), noise])
 }
@@ -286,8 +330,12 @@ fn no_cluster_line(failure: &Failure) -> String {
     match failure.reason {
         Reason::NotInstalled => "No Kubernetes cluster: `kubectl` is not installed here.".to_owned(),
         Reason::NoCluster => "No Kubernetes cluster: `kubectl` has none configured.".to_owned(),
-        Reason::Unreachable => format!("The Kubernetes cluster that `kubectl` is configured for does not answer: {said}."),
-        Reason::Unauthorized => format!("The Kubernetes cluster does not accept the credentials of `kubectl`: {said}."),
+        Reason::Unreachable => {
+            format!("The Kubernetes cluster that `kubectl` is configured for does not answer: {said}.")
+        }
+        Reason::Unauthorized => {
+            format!("The Kubernetes cluster does not accept the credentials of `kubectl`: {said}.")
+        }
         Reason::Forbidden | Reason::NotFound | Reason::Other => format!("`kubectl` did not work: {said}."),
     }
 }
@@ -316,7 +364,8 @@ pub(crate) fn footer(case: &Case<'_>) -> String {
     count(snapshot.services.len(), "service");
     count(snapshot.events.len(), "warning");
     let commands = case.evidence.fetched.iter().filter(|fetched| fetched.failure.is_none());
-    let commands: Vec<String> = commands.map(|fetched| format!("- {}", quote::inline(&fetched.command))).collect();
+    let commands: Vec<String> =
+        commands.map(|fetched| format!("- {}", quote::inline(&fetched.command))).collect();
     let seen = if counts.is_empty() { String::new() } else { format!(" They cover {}.", counts.join(", ")) };
     match commands.len() {
         0 => String::new(),

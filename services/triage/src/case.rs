@@ -45,9 +45,15 @@ pub(crate) struct Focus {
 
 impl<'a> Case<'a> {
     pub(crate) fn open(question: &'a Question, evidence: &'a Evidence, now: Option<Moment>) -> Self {
-        let (scope, rest) = scope(question, &namespaces(evidence));
-        let snapshot = Snapshot::new(evidence, now, &scope);
-        let focus = focus(question, &snapshot, &rest);
+        let (mut scope, rest) = scope(question, &namespaces(evidence));
+        let mut snapshot = Snapshot::new(evidence, now, &scope);
+        let mut focus = focus(question, &snapshot, &rest);
+        // names that were found in one namespace only make that the scope
+        if let Some(only) = only_namespace(&focus.objects) {
+            scope = Scope::Namespace(only);
+            snapshot = Snapshot::new(evidence, now, &scope);
+            focus = self::focus(question, &snapshot, &rest);
+        }
         Self { question, evidence, snapshot, cluster: access(evidence), scope, focus }
     }
 
@@ -73,7 +79,12 @@ impl<'a> Case<'a> {
     /// The wide look at everything in the scope.
     fn sweep(&self) -> Vec<Look> {
         let scope = &self.scope;
-        let common = [look::list(WORKLOADS, scope), look::list("jobs", scope), look::list("services", scope), look::warnings(scope)];
+        let common = [
+            look::list(WORKLOADS, scope),
+            look::list("jobs", scope),
+            look::list("services", scope),
+            look::warnings(scope),
+        ];
         let mut looks = match scope {
             Scope::Namespace(_) => {
                 vec![look::list("pods", scope), look::list("pvc", scope), look::list("endpoints", scope)]
@@ -114,12 +125,14 @@ pub(crate) fn namespaces(evidence: &Evidence) -> Vec<Name> {
 }
 
 fn access(evidence: &Evidence) -> Access {
-    let kubectl: Vec<_> = evidence.fetched.iter().filter(|fetched| fetched.command.starts_with("kubectl")).collect();
+    let kubectl: Vec<_> =
+        evidence.fetched.iter().filter(|fetched| fetched.command.starts_with("kubectl")).collect();
     let answered = |failure: &Failure| matches!(failure.reason, Reason::Forbidden | Reason::NotFound);
     if kubectl.iter().any(|fetched| fetched.failure.as_ref().is_none_or(answered)) {
         return Access::Open;
     }
-    let first = kubectl.iter().filter_map(|fetched| fetched.failure.clone()).min_by_key(|failure| failure.reason);
+    let first =
+        kubectl.iter().filter_map(|fetched| fetched.failure.clone()).min_by_key(|failure| failure.reason);
     first.map_or(Access::Unknown, Access::Closed)
 }
 
@@ -130,9 +143,12 @@ fn scope(question: &Question, namespaces: &[Name]) -> (Scope, Vec<Mention>) {
     if let Some(name) = named {
         return (Scope::Namespace(name), mentions.clone());
     }
-    let may_be = |mention: &&Mention| mention.kind.is_none_or(|kind| kind == Kind::Namespace || !mention.is_certain);
+    let may_be =
+        |mention: &&Mention| mention.kind.is_none_or(|kind| kind == Kind::Namespace || !mention.is_certain);
     let exact = mentions.iter().filter(may_be).find(|mention| namespaces.contains(&mention.word));
-    let parts = |mention: &Mention| namespaces.iter().filter(|name| name.matches(mention.word.as_str())).collect::<Vec<_>>();
+    let parts = |mention: &Mention| {
+        namespaces.iter().filter(|name| name.matches(mention.word.as_str())).collect::<Vec<_>>()
+    };
     let found = exact.map(|mention| (mention, mention.word.clone())).or_else(|| {
         let mut candidates = mentions.iter().filter(may_be);
         candidates.find_map(|mention| match parts(mention).as_slice() {
@@ -167,6 +183,12 @@ fn focus(question: &Question, snapshot: &Snapshot<'_>, mentions: &[Mention]) -> 
         }
     }
     focus
+}
+
+/// The namespace that all of some objects are in.
+fn only_namespace(objects: &[Object]) -> Option<Name> {
+    let first = objects.first()?.namespace.clone()?;
+    objects.iter().all(|object| object.namespace.as_ref() == Some(&first)).then_some(first)
 }
 
 /// Everything in a snapshot that has a name.

@@ -2,12 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{
-    finding::Finding,
-    name::Object,
-    rules,
-    snapshot::Snapshot,
-};
+use crate::{finding::Finding, name::Object, rules, snapshot::Snapshot};
 
 /// A finding, and what follows from it.
 #[derive(Debug)]
@@ -50,7 +45,8 @@ pub(crate) fn problems(snapshot: &Snapshot<'_>) -> Vec<Problem> {
         }
     }
     // a rule says "nothing here" by a finding without a title
-    let mut problems: Vec<Problem> = problems.into_values().filter(|problem| !problem.cause.what.is_empty()).collect();
+    let mut problems: Vec<Problem> =
+        problems.into_values().filter(|problem| !problem.cause.what.is_empty()).collect();
     problems.sort_by_key(|problem| {
         (problem.cause.severity, std::cmp::Reverse(problem.consequences.len()), problem.cause.about.clone())
     });
@@ -77,7 +73,11 @@ fn parents(findings: &[Finding]) -> BTreeMap<usize, usize> {
     let mut parents = BTreeMap::new();
     for (at, finding) in findings.iter().enumerate() {
         let blamed = finding.blames.iter().find_map(|object| {
-            findings.iter().enumerate().find(|(other, cause)| *other != at && cause.covers.contains(object)).map(|(at, _)| at)
+            findings
+                .iter()
+                .enumerate()
+                .find(|(other, cause)| *other != at && cause.covers.contains(object))
+                .map(|(at, _)| at)
         });
         let Some(parent) = blamed else { continue };
         let mut up = Some(parent);

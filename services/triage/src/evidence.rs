@@ -80,7 +80,8 @@ impl Fetched {
 
 impl Failure {
     fn of(command: &str, returned: &Returned) -> Option<Self> {
-        let is_plain_text = ["kubectl logs", "kubectl describe"].iter().any(|start| command.starts_with(start));
+        let is_plain_text =
+            ["kubectl logs", "kubectl describe"].iter().any(|start| command.starts_with(start));
         let lines = || returned.output.lines().filter(|line| !line.trim().is_empty());
         let told = || {
             let clear = lines().find(|line| Reason::of(line).is_some_and(|reason| reason != Reason::Other));
@@ -102,34 +103,57 @@ impl Reason {
     fn of(line: &str) -> Option<Self> {
         let is = |texts: &[&str]| texts.iter().any(|text| line.contains(text));
         let starts = |texts: &[&str]| texts.iter().any(|text| line.starts_with(text));
-        if line.ends_with("not found") && is(&["kubectl: ", "command not found", ": not found"]) && is(&["sh:", "bash"]) {
+        if line.ends_with("not found")
+            && is(&["kubectl: ", "command not found", ": not found"])
+            && is(&["sh:", "bash"])
+        {
             return Some(Self::NotInstalled);
         }
         if starts(&["System has not been booted", "Failed to connect to bus", "dmesg: "]) {
             return Some(Self::Other);
         }
-        if !starts(&["error:", "Error from server", "The connection to the server", "Unable to connect", "Error: "]) {
+        if !starts(&[
+            "error:",
+            "Error from server",
+            "The connection to the server",
+            "Unable to connect",
+            "Error: ",
+        ]) {
             return None;
         }
-        Some(if is(&["no configuration has been provided", "current-context", "localhost:8080", "context \"\""]) {
-            Self::NoCluster
-        } else if is(&["(Forbidden)"]) {
-            Self::Forbidden
-        } else if is(&["(NotFound)"]) {
-            Self::NotFound
-        } else if is(&["Unauthorized", "must be logged in", "provide credentials"]) {
-            Self::Unauthorized
-        } else if is(&["The connection to the server", "Unable to connect", "Timeout", "timeout", "ServiceUnavailable"]) {
-            Self::Unreachable
-        } else {
-            Self::Other
-        })
+        Some(
+            if is(&[
+                "no configuration has been provided",
+                "current-context",
+                "localhost:8080",
+                "context \"\"",
+            ]) {
+                Self::NoCluster
+            } else if is(&["(Forbidden)"]) {
+                Self::Forbidden
+            } else if is(&["(NotFound)"]) {
+                Self::NotFound
+            } else if is(&["Unauthorized", "must be logged in", "provide credentials"]) {
+                Self::Unauthorized
+            } else if is(&[
+                "The connection to the server",
+                "Unable to connect",
+                "Timeout",
+                "timeout",
+                "ServiceUnavailable",
+            ]) {
+                Self::Unreachable
+            } else {
+                Self::Other
+            },
+        )
     }
 }
 
 /// The shell command of a call; for the tools that are no shell, the one that does the same.
 fn command_of(returned: &Returned) -> String {
-    let text = |key: &str| returned.arguments.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
+    let text =
+        |key: &str| returned.arguments.get(key).and_then(serde_json::Value::as_str).unwrap_or_default();
     let flag = match text("namespace") {
         "" => String::new(),
         namespace => format!(" -n {namespace}"),
@@ -170,7 +194,11 @@ mod tests {
         for (output, error, reason) in [
             ("bash: line 1: kubectl: command not found", failed, Reason::NotInstalled),
             ("/bin/sh: 1: kubectl: not found", failed, Reason::NotInstalled),
-            ("E1 x\nThe connection to the server localhost:8080 was refused - did you", failed, Reason::NoCluster),
+            (
+                "E1 x\nThe connection to the server localhost:8080 was refused - did you",
+                failed,
+                Reason::NoCluster,
+            ),
             ("The connection to the server 10.0.0.1:6443 was refused - did you", None, Reason::Unreachable),
             ("Error from server (Forbidden): pods is forbidden: User \"x\"", None, Reason::Forbidden),
             ("", Some("Tool call rejected: no"), Reason::Other),

@@ -21,7 +21,9 @@ pub(crate) fn item<'l, 'a>(block: &'l [&'a str], name: &str) -> Option<&'l [&'a 
     let body = block.get(1..)?;
     let level = raw_indent(body.first()?);
     let starts: Vec<usize> = (0..body.len())
-        .filter(|at| body.get(*at).is_some_and(|line| raw_indent(line) == level && line.trim_start().starts_with("- ")))
+        .filter(|at| {
+            body.get(*at).is_some_and(|line| raw_indent(line) == level && line.trim_start().starts_with("- "))
+        })
         .collect();
     starts.iter().enumerate().find_map(|(index, start)| {
         let item = body.get(*start..starts.get(index + 1).copied().unwrap_or(body.len()))?;
@@ -67,7 +69,8 @@ status:
     #[test]
     fn a_block_is_found_by_its_path() {
         let lines: Vec<_> = POD.lines().collect();
-        let statuses = entry(&lines, "status").and_then(|status| entry(status.get(1..)?, "containerStatuses"));
+        let statuses =
+            entry(&lines, "status").and_then(|status| entry(status.get(1..)?, "containerStatuses"));
         let web = statuses.and_then(|statuses| item(statuses, "web")).expect("the container");
         assert_eq!(web.last(), Some(&"    ready: false"));
         assert_eq!(entry(web, "lastState").map(<[_]>::len), Some(5));

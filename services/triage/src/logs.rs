@@ -29,21 +29,85 @@ pub(crate) enum ClueKind {
 }
 
 const SIGNS: [(ClueKind, &[&str]); 9] = [
-    (ClueKind::Setting, &["environment variable", "env var", "is not set", "is required", "must be set", "not configured",
-        "missing required", "keyerror", "invalid configuration", "missing configuration", "unknown flag", "invalid value"]),
-    (ClueKind::Authentication, &["authentication failed", "access denied", "invalid credentials", "invalid password",
-        "password authentication", "unauthorized", "permission denied for", "login failed"]),
-    (ClueKind::Unreachable, &["connection refused", "no such host", "could not resolve", "name or service not known",
-        "temporary failure in name resolution", "connection timed out", "i/o timeout", "no route to host",
-        "network is unreachable", "could not connect", "failed to connect", "can't connect", "cannot connect",
-        "econnrefused", "enotfound", "etimedout", "connection reset", "unable to connect"]),
+    (
+        ClueKind::Setting,
+        &[
+            "environment variable",
+            "env var",
+            "is not set",
+            "is required",
+            "must be set",
+            "not configured",
+            "missing required",
+            "keyerror",
+            "invalid configuration",
+            "missing configuration",
+            "unknown flag",
+            "invalid value",
+        ],
+    ),
+    (
+        ClueKind::Authentication,
+        &[
+            "authentication failed",
+            "access denied",
+            "invalid credentials",
+            "invalid password",
+            "password authentication",
+            "unauthorized",
+            "permission denied for",
+            "login failed",
+        ],
+    ),
+    (
+        ClueKind::Unreachable,
+        &[
+            "connection refused",
+            "no such host",
+            "could not resolve",
+            "name or service not known",
+            "temporary failure in name resolution",
+            "connection timed out",
+            "i/o timeout",
+            "no route to host",
+            "network is unreachable",
+            "could not connect",
+            "failed to connect",
+            "can't connect",
+            "cannot connect",
+            "econnrefused",
+            "enotfound",
+            "etimedout",
+            "connection reset",
+            "unable to connect",
+        ],
+    ),
     (ClueKind::AddressInUse, &["address already in use", "eaddrinuse"]),
     (ClueKind::DiskFull, &["no space left on device", "enospc"]),
-    (ClueKind::OutOfMemory, &["out of memory", "outofmemoryerror", "cannot allocate memory", "heap out of memory"]),
-    (ClueKind::Permission, &["permission denied", "operation not permitted", "eacces", "read-only file system"]),
-    (ClueKind::MissingFile, &["no such file or directory", "filenotfound", "enoent", "cannot find module",
-        "modulenotfounderror", "command not found", "exec format error"]),
-    (ClueKind::Failure, &["panic", "fatal", "exception", "traceback", "segmentation fault", "error", "failed", "abort"]),
+    (
+        ClueKind::OutOfMemory,
+        &["out of memory", "outofmemoryerror", "cannot allocate memory", "heap out of memory"],
+    ),
+    (
+        ClueKind::Permission,
+        &["permission denied", "operation not permitted", "eacces", "read-only file system"],
+    ),
+    (
+        ClueKind::MissingFile,
+        &[
+            "no such file or directory",
+            "filenotfound",
+            "enoent",
+            "cannot find module",
+            "modulenotfounderror",
+            "command not found",
+            "exec format error",
+        ],
+    ),
+    (
+        ClueKind::Failure,
+        &["panic", "fatal", "exception", "traceback", "segmentation fault", "error", "failed", "abort"],
+    ),
 ];
 
 /// The last line that tells most about a failure.
@@ -53,7 +117,13 @@ pub(crate) fn clue<'a>(lines: &[&'a str]) -> Option<Clue<'a>> {
             let lower = line.to_lowercase();
             signs.iter().any(|sign| lower.contains(sign))
         };
-        lines.iter().rev().find(says).map(|line| Clue { kind: *kind, line })
+        // of several failures at the end, the first is the cause of the others
+        let found = if *kind == ClueKind::Failure {
+            lines.iter().skip(lines.len().saturating_sub(QUOTED)).find(says)
+        } else {
+            lines.iter().rev().find(says)
+        };
+        found.map(|line| Clue { kind: *kind, line })
     })
 }
 
@@ -73,9 +143,12 @@ pub(crate) fn message(line: &str) -> &str {
     let is_head = |word: &str| {
         let bare = word.trim_matches(|c: char| "[]():|".contains(c));
         let has_time = bare.starts_with(|c: char| c.is_ascii_digit()) && bare.contains([':', '-', '/']);
-        let is_level = ["UTC", "LOG", "TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "ERR", "FATAL", "CRITICAL", "PANIC"]
-            .iter()
-            .any(|level| bare.eq_ignore_ascii_case(level));
+        let is_level = [
+            "UTC", "LOG", "TRACE", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "ERR", "FATAL", "CRITICAL",
+            "PANIC",
+        ]
+        .iter()
+        .any(|level| bare.eq_ignore_ascii_case(level));
         has_time || is_level || (word.starts_with('[') && bare.chars().all(|c| c.is_ascii_digit()))
     };
     let mut rest = line.trim();
@@ -108,7 +181,11 @@ mod tests {
 
     #[test]
     fn times_and_levels_are_left_out() {
-        for line in ["2026-11-22T00:25:01.074Z FATAL no key", "[2026/11/22 00:25:01] [error] no key", "00:25:01 UTC [1] LOG:  no key"] {
+        for line in [
+            "2026-11-22T00:25:01.074Z FATAL no key",
+            "[2026/11/22 00:25:01] [error] no key",
+            "00:25:01 UTC [1] LOG:  no key",
+        ] {
             assert_eq!(message(line), "no key");
         }
     }

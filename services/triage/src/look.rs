@@ -46,7 +46,10 @@ impl Look {
             let mut prefixes: Vec<&str> =
                 self.command.split(" | ").filter_map(|part| part.split_whitespace().next()).collect();
             prefixes.dedup();
-            return Some(("bash", json!({"command": self.command, "suggested_prefixes": prefixes, "timeout": 30})));
+            return Some((
+                "bash",
+                json!({"command": self.command, "suggested_prefixes": prefixes, "timeout": 30}),
+            ));
         }
         self.alternative.clone().filter(|(tool, _)| offered(tool))
     }
@@ -54,16 +57,21 @@ impl Look {
     /// Whether a call of this tool took this look.
     pub(crate) fn is(&self, tool: &str, arguments: &serde_json::Map<String, Value>) -> bool {
         arguments.get("command").and_then(Value::as_str) == Some(&self.command)
-            || self.alternative.as_ref().is_some_and(|(name, wanted)| *name == tool && wanted.as_object() == Some(arguments))
+            || self
+                .alternative
+                .as_ref()
+                .is_some_and(|(name, wanted)| *name == tool && wanted.as_object() == Some(arguments))
     }
 }
 
 pub(crate) fn namespaces() -> Look {
-    Look::shell("kubectl get namespaces --request-timeout=10s").or("kubectl_get_by_kind_in_cluster", json!({"kind": "namespaces"}))
+    Look::shell("kubectl get namespaces --request-timeout=10s")
+        .or("kubectl_get_by_kind_in_cluster", json!({"kind": "namespaces"}))
 }
 
 pub(crate) fn nodes() -> Look {
-    Look::shell("kubectl get nodes --request-timeout=10s").or("kubectl_get_by_kind_in_cluster", json!({"kind": "nodes"}))
+    Look::shell("kubectl get nodes --request-timeout=10s")
+        .or("kubectl_get_by_kind_in_cluster", json!({"kind": "nodes"}))
 }
 
 /// The conditions that each node meets: `Ready`, and pressures.
@@ -121,7 +129,8 @@ pub(crate) fn warnings(scope: &Scope) -> Look {
 
 /// All events, or those about one object.
 pub(crate) fn events(scope: &Scope, about: Option<&Name>) -> Look {
-    let about = about.map_or_else(String::new, |name| format!(" --field-selector involvedObject.name={name}"));
+    let about =
+        about.map_or_else(String::new, |name| format!(" --field-selector involvedObject.name={name}"));
     Look::shell(format!("kubectl get events {}{about} --sort-by=.lastTimestamp", scope.flag()))
 }
 
@@ -131,7 +140,8 @@ pub(crate) fn yaml(object: &Object) -> Look {
     if let Some(namespace) = &object.namespace {
         arguments["namespace"] = json!(namespace.as_str());
     }
-    Look::shell(format!("kubectl get {kind} {}{} -o yaml", object.name, object.flag())).or("kubectl_get_yaml", arguments)
+    Look::shell(format!("kubectl get {kind} {}{} -o yaml", object.name, object.flag()))
+        .or("kubectl_get_yaml", arguments)
 }
 
 pub(crate) fn describe(object: &Object) -> Look {
@@ -140,7 +150,8 @@ pub(crate) fn describe(object: &Object) -> Look {
     if let Some(namespace) = &object.namespace {
         arguments["namespace"] = json!(namespace.as_str());
     }
-    Look::shell(format!("kubectl describe {kind} {}{}", object.name, object.flag())).or("kubectl_describe", arguments)
+    Look::shell(format!("kubectl describe {kind} {}{}", object.name, object.flag()))
+        .or("kubectl_describe", arguments)
 }
 
 /// The conditions in an object's status, one a line: `Ready=False Reason: message`.
@@ -161,7 +172,8 @@ pub(crate) fn logs(namespace: &Name, pod: &Name, container: Option<&Name>, previ
     if let Some(container) = container {
         arguments["container"] = json!(container.as_str());
     }
-    let container = container.map_or_else(|| " --all-containers".to_owned(), |container| format!(" -c {container}"));
+    let container =
+        container.map_or_else(|| " --all-containers".to_owned(), |container| format!(" -c {container}"));
     let flag = if previous { " --previous" } else { "" };
     Look::shell(format!("kubectl logs {pod} -n {namespace}{container}{flag} --tail={TAIL}"))
         .or(if previous { "kubectl_previous_logs" } else { "kubectl_logs" }, arguments)
@@ -181,12 +193,15 @@ pub(crate) fn config_keys(namespace: &Name, name: &Name) -> Look {
 }
 
 pub(crate) fn storage_classes() -> Look {
-    Look::shell("kubectl get storageclasses").or("kubectl_get_by_kind_in_cluster", json!({"kind": "storageclasses"}))
+    Look::shell("kubectl get storageclasses")
+        .or("kubectl_get_by_kind_in_cluster", json!({"kind": "storageclasses"}))
 }
 
 pub(crate) fn quotas(namespace: &Name) -> Look {
-    Look::shell(format!("kubectl get resourcequotas -n {namespace}"))
-        .or("kubectl_get_by_kind_in_namespace", json!({"kind": "resourcequotas", "namespace": namespace.as_str()}))
+    Look::shell(format!("kubectl get resourcequotas -n {namespace}")).or(
+        "kubectl_get_by_kind_in_namespace",
+        json!({"kind": "resourcequotas", "namespace": namespace.as_str()}),
+    )
 }
 
 pub(crate) fn top(what: &'static str, scope: &Scope) -> Look {
@@ -222,7 +237,9 @@ pub(crate) mod host {
     }
 
     pub(crate) fn kernel_log() -> Look {
-        Look::shell("dmesg -T 2>&1 | grep -iE 'out of memory|killed process|not permitted|denied' | tail -n 20")
+        Look::shell(
+            "dmesg -T 2>&1 | grep -iE 'out of memory|killed process|not permitted|denied' | tail -n 20",
+        )
     }
 
     pub(crate) fn failed_units() -> Look {

@@ -75,7 +75,10 @@ impl Kind {
 
     /// The kind that a word stands for, as kubectl understands it.
     pub(crate) fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, name, others)| *name == word || others.contains(&word)).map(|(kind, ..)| *kind)
+        Self::ALL
+            .iter()
+            .find(|(_, name, others)| *name == word || others.contains(&word))
+            .map(|(kind, ..)| *kind)
     }
 
     /// What kubectl calls it.

@@ -66,7 +66,8 @@ impl Question {
     pub(crate) fn read(transcript: &Transcript) -> Self {
         let mut question = Self::parse(&transcript.question);
         let earlier_user = || transcript.earlier.iter().rev().find(|(role, _)| *role == Role::User);
-        let names_nothing = question.namespace.is_none() && question.mentions.iter().all(|mention| !mention.is_certain);
+        let names_nothing =
+            question.namespace.is_none() && question.mentions.iter().all(|mention| !mention.is_certain);
         if names_nothing && !transcript.earlier.is_empty() && is_follow_up(&transcript.question) {
             question.refers_to = subject(transcript);
             if let (None, Some((_, text))) = (&question.refers_to, earlier_user()) {
@@ -88,7 +89,11 @@ impl Question {
 
     fn parse(text: &str) -> Self {
         let lower = text.to_lowercase();
-        let words: Vec<&str> = lower.split(|c: char| !(c.is_alphanumeric() || "-._/'".contains(c))).map(trimmed).filter(|word| !word.is_empty()).collect();
+        let words: Vec<&str> = lower
+            .split(|c: char| !(c.is_alphanumeric() || "-._/'".contains(c)))
+            .map(trimmed)
+            .filter(|word| !word.is_empty())
+            .collect();
         let mut question = Self {
             intent: Intent::Investigate,
             topic: Topic::Both,
@@ -101,7 +106,9 @@ impl Question {
             question.take_word(word, before, words.get(at + 1).copied().unwrap_or_default());
         }
         let has = |list: &[&str]| words.iter().any(|word| list.contains(word));
-        let names_cluster = has(words::CLUSTER) || question.namespace.is_some() || question.mentions.iter().any(|mention| mention.is_certain);
+        let names_cluster = has(words::CLUSTER)
+            || question.namespace.is_some()
+            || question.mentions.iter().any(|mention| mention.is_certain);
         question.topic = match (names_cluster, has(words::HOST)) {
             (true, _) => Topic::Cluster,
             (false, true) => Topic::Host,
@@ -124,14 +131,16 @@ impl Question {
             }
             return;
         }
-        let is_wordy = word.len() > 1 && word.chars().any(|c| c.is_ascii_alphabetic()) && !words::is_common(word);
+        let is_wordy =
+            word.len() > 1 && word.chars().any(|c| c.is_ascii_alphabetic()) && !words::is_common(word);
         let Some(name) = Name::parse(word).filter(|_| is_wordy) else { return };
         if is_namespace_word(before) || (is_namespace_word(after) && before != "namespace") {
             self.namespace = Some(name);
             return;
         }
         let kind = Kind::parse(before).or_else(|| Kind::parse(after));
-        let looks_made = word.contains('-') && word.chars().any(|c| c.is_ascii_alphabetic()) && word.len() > 3;
+        let looks_made =
+            word.contains('-') && word.chars().any(|c| c.is_ascii_alphabetic()) && word.len() > 3;
         self.mention(name, kind, looks_made || Kind::parse(before).is_some());
     }
 
@@ -149,10 +158,32 @@ fn trimmed(word: &str) -> &str {
 
 fn intent(words: &[&str], question: &Question) -> Intent {
     let has = |list: &[&str]| words.iter().any(|word| list.contains(word));
-    let asks_why = has(&["why", "wrong", "broken", "failing", "fails", "crashing", "crash", "problem", "problems", "issue", "issues",
-        "investigate", "diagnose", "debug", "cause", "slow", "down", "unhealthy", "healthy", "not"]);
-    let asks_to_see = has(&["show", "list", "get", "give", "print", "display", "describe", "fetch", "view", "see", "tail", "what", "which", "any"])
-        || words.len() <= 5;
+    let asks_why = has(&[
+        "why",
+        "wrong",
+        "broken",
+        "failing",
+        "fails",
+        "crashing",
+        "crash",
+        "problem",
+        "problems",
+        "issue",
+        "issues",
+        "investigate",
+        "diagnose",
+        "debug",
+        "cause",
+        "slow",
+        "down",
+        "unhealthy",
+        "healthy",
+        "not",
+    ]);
+    let asks_to_see = has(&[
+        "show", "list", "get", "give", "print", "display", "describe", "fetch", "view", "see", "tail",
+        "what", "which", "any",
+    ]) || words.len() <= 5;
     if asks_to_see && !asks_why {
         if let Some(show) = shown(words, question) {
             return Intent::Show(show);
@@ -161,8 +192,11 @@ fn intent(words: &[&str], question: &Question) -> Intent {
     if is_unrelated(words) {
         return Intent::Other;
     }
-    let has_signal = has(words::CLUSTER) || has(words::HOST) || has(words::TROUBLE)
-        || question.namespace.is_some() || question.mentions.iter().any(|mention| mention.is_certain);
+    let has_signal = has(words::CLUSTER)
+        || has(words::HOST)
+        || has(words::TROUBLE)
+        || question.namespace.is_some()
+        || question.mentions.iter().any(|mention| mention.is_certain);
     if has_signal || question.mentions.len() == 1 { Intent::Investigate } else { Intent::Other }
 }
 
@@ -181,36 +215,55 @@ fn shown(words: &[&str], question: &Question) -> Option<Show> {
     if has(&["describe"]) && names_something {
         return Some(Show::Description);
     }
-    if has(&["usage", "top", "consuming", "uses"]) && has(&["cpu", "memory", "pods", "pod", "nodes", "node"]) {
+    if has(&["usage", "top", "consuming", "uses"]) && has(&["cpu", "memory", "pods", "pod", "nodes", "node"])
+    {
         return Some(Show::Usage);
     }
     if has(&["port", "ports", "listening"]) && question.topic == Topic::Host {
         return Some(Show::Ports);
     }
-    if has(&["disk", "disks", "filesystems", "space"]) && question.topic == Topic::Host && has(&["show", "list", "usage", "free"]) {
+    if has(&["disk", "disks", "filesystems", "space"])
+        && question.topic == Topic::Host
+        && has(&["show", "list", "usage", "free"])
+    {
         return Some(Show::Disks);
     }
-    let lists = has(&["list", "show", "get", "which", "what", "many", "all"]) && !has(&["status", "unhealthy"]);
+    let lists =
+        has(&["list", "show", "get", "which", "what", "many", "all"]) && !has(&["status", "unhealthy"]);
     let plural = |word: &&&str| word.ends_with('s') && Kind::parse(word).is_some();
-    words.iter().find(plural).and_then(|word| Kind::parse(word)).filter(|_| lists && !asks_state(words)).map(Show::List)
+    words
+        .iter()
+        .find(plural)
+        .and_then(|word| Kind::parse(word))
+        .filter(|_| lists && !asks_state(words))
+        .map(Show::List)
 }
 
 /// "which pods are pending", "what nodes are not ready": a question about health all the same.
 fn asks_state(words: &[&str]) -> bool {
-    words.iter().any(|word| words::TROUBLE.contains(word) && !["check", "up", "run", "running"].contains(word))
+    words
+        .iter()
+        .any(|word| words::TROUBLE.contains(word) && !["check", "up", "run", "running"].contains(word))
 }
 
 fn is_unrelated(words: &[&str]) -> bool {
     let has = |list: &[&str]| words.iter().any(|word| list.contains(word));
     has(&["poem", "joke", "story", "essay", "song", "recipe", "translate", "weather", "haiku", "lyrics"])
         || matches!(words, ["hi" | "hello" | "hey" | "help" | "thanks" | "thank", ..] if words.len() <= 3)
-        || matches!(words, ["who" | "what", "are", "you", ..] | ["what", "can", "you", "do", ..] | ["how", "do", "you", "work", ..])
+        || matches!(
+            words,
+            ["who" | "what", "are", "you", ..]
+                | ["what", "can", "you", "do", ..]
+                | ["how", "do", "you", "work", ..]
+        )
 }
 
 fn is_follow_up(text: &str) -> bool {
     let lower = text.to_lowercase();
-    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let points_back = ["it", "its", "that", "this", "them", "they", "those", "same", "relevant", "more", "why", "and"];
+    let words: Vec<&str> =
+        lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let points_back =
+        ["it", "its", "that", "this", "them", "they", "those", "same", "relevant", "more", "why", "and"];
     words.len() <= 4 || words.iter().any(|word| points_back.contains(word))
 }
 
@@ -222,14 +275,18 @@ fn subject(transcript: &Transcript) -> Option<Object> {
         .filter_map(|(at, _)| answer.get(at..)?.lines().next())
         .map(|line| line.split([' ', '`', ';', '|']).collect())
         .collect();
-    let wanted = |verb: &str| commands.iter().find_map(|words| object_in(words).filter(|_| words.get(1) == Some(&verb)));
+    let wanted = |verb: &str| {
+        commands.iter().find_map(|words| object_in(words).filter(|_| words.get(1) == Some(&verb)))
+    };
     wanted("logs").or_else(|| commands.iter().find_map(|words| object_in(words)))
 }
 
 /// The object of `kubectl logs POD -n NS`, `kubectl describe KIND NAME -n NS` or `kubectl get KIND/NAME`.
 fn object_in(words: &[&str]) -> Option<Object> {
     let (kind, name) = match *words {
-        [_, "logs", name, ..] => name.split_once('/').map_or((Kind::Pod, name), |(kind, name)| (Kind::parse(kind).unwrap_or(Kind::Pod), name)),
+        [_, "logs", name, ..] => name
+            .split_once('/')
+            .map_or((Kind::Pod, name), |(kind, name)| (Kind::parse(kind).unwrap_or(Kind::Pod), name)),
         [_, "describe" | "get", kind, name, ..] if !name.starts_with('-') => (Kind::parse(kind)?, name),
         _ => return None,
     };
@@ -250,7 +307,12 @@ mod tests {
     fn names_are_told_from_words() {
         let named = |text| {
             let question = parse(text);
-            let mentions = question.mentions.iter().map(|mention| mention.word.to_string()).collect::<Vec<_>>().join(",");
+            let mentions = question
+                .mentions
+                .iter()
+                .map(|mention| mention.word.to_string())
+                .collect::<Vec<_>>()
+                .join(",");
             format!("{}|{mentions}", question.namespace.map(|name| name.to_string()).unwrap_or_default())
         };
         for (text, expected) in [
@@ -313,6 +375,6 @@ mod tests {
             ..Transcript::default()
         };
         let subject = Question::read(&transcript).refers_to.expect("a subject");
-        assert_eq!(subject.to_string(), "pod `payments/a-1`");
+        assert_eq!(subject.to_string(), "Pod `payments/a-1`");
     }
 }

@@ -7,7 +7,8 @@ const WIDTH: usize = 300;
 
 /// A code block with what a command printed.
 pub(crate) fn block(command: &str, lines: &[String], most: usize) -> String {
-    let margin = lines.iter().filter(|line| !line.trim().is_empty()).map(|line| indent(line)).min().unwrap_or(0);
+    let margin =
+        lines.iter().filter(|line| !line.trim().is_empty()).map(|line| indent(line)).min().unwrap_or(0);
     let mut body = vec![format!("$ {}", line(command))];
     body.extend(lines.iter().take(most).map(|text| line(text.get(margin..).unwrap_or(""))));
     if lines.len() > most {
@@ -38,7 +39,10 @@ pub(crate) fn inline(text: &str) -> String {
 /// A short piece as part of a sentence: on one line, and without what markdown would read as markup.
 pub(crate) fn plain(text: &str) -> String {
     let flat = line(text.trim().trim_end_matches('.'));
-    let inert: String = flat.chars().map(|c| if matches!(c, '`' | '<' | '>' | '[' | ']' | '*' | '|' | '#') { '\'' } else { c }).collect();
+    let inert: String = flat
+        .chars()
+        .map(|c| if matches!(c, '`' | '<' | '>' | '[' | ']' | '*' | '|' | '#') { '\'' } else { c })
+        .collect();
     shortened(&inert, 240)
 }
 

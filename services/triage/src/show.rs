@@ -22,7 +22,12 @@ pub(crate) fn looks(case: &Case<'_>, wish: Show) -> Vec<Look> {
         Show::Ports => return vec![look::host::ports()],
         Show::Disks => return vec![look::host::disks(), look::host::inodes()],
         _ if matches!(case.cluster, Access::Closed(_)) => return Vec::new(),
-        Show::List(_) | Show::Logs { .. } | Show::Description | Show::Manifest | Show::Events | Show::Usage => {}
+        Show::List(_)
+        | Show::Logs { .. }
+        | Show::Description
+        | Show::Manifest
+        | Show::Events
+        | Show::Usage => {}
     }
     let mut looks = finding(case);
     if looks.is_empty() || case.cluster == Access::Open {
@@ -54,13 +59,14 @@ fn wanted(case: &Case<'_>, wish: Show) -> Vec<Look> {
     let meant = meant(case);
     match wish {
         Show::List(kind) => vec![list(kind, &case.scope)],
-        Show::Logs { previous } => {
-            pods(case).iter().flat_map(|(namespace, name, restarts)| {
+        Show::Logs { previous } => pods(case)
+            .iter()
+            .flat_map(|(namespace, name, restarts)| {
                 let last = (previous || *restarts > 0).then(|| look::logs(namespace, name, None, true));
                 let now = (!previous).then(|| look::logs(namespace, name, None, false));
                 now.into_iter().chain(last)
-            }).collect()
-        }
+            })
+            .collect(),
         Show::Description => meant.into_iter().map(look::describe).collect(),
         Show::Manifest => meant.into_iter().map(look::yaml).collect(),
         Show::Events if meant.is_empty() => vec![look::events(&case.scope, None)],
@@ -116,7 +122,8 @@ fn pods(case: &Case<'_>) -> Vec<(Name, Name, u32)> {
     };
     let mut seen: Vec<_> = case.snapshot.pods.iter().filter(is_meant).collect();
     seen.sort_by_key(|pod| std::cmp::Reverse(pod.restarts));
-    let mut pods: Vec<_> = seen.iter().map(|pod| (pod.namespace.clone(), pod.name.clone(), pod.restarts)).collect();
+    let mut pods: Vec<_> =
+        seen.iter().map(|pod| (pod.namespace.clone(), pod.name.clone(), pod.restarts)).collect();
     if pods.is_empty() {
         let named = objects.iter().filter(|object| object.kind == Kind::Pod);
         pods = named.filter_map(|pod| Some((pod.namespace.clone()?, pod.name.clone(), 1))).collect();
@@ -133,19 +140,34 @@ pub(crate) fn answer(case: &Case<'_>, wish: Show) -> String {
     let wanted = match wish {
         Show::Ports => vec![look::host::ports()],
         Show::Disks => vec![look::host::disks(), look::host::inodes()],
-        Show::List(_) | Show::Logs { .. } | Show::Description | Show::Manifest | Show::Events | Show::Usage => wanted(case, wish),
+        Show::List(_)
+        | Show::Logs { .. }
+        | Show::Description
+        | Show::Manifest
+        | Show::Events
+        | Show::Usage => wanted(case, wish),
     };
     let fetched: Vec<&Fetched> = wanted.iter().filter_map(|look| case.evidence.of(look)).collect();
     if fetched.is_empty() {
         return nothing(case);
     }
-    let shown: Vec<String> = fetched.iter().filter(|fetched| fetched.failure.is_none()).map(|fetched| block(fetched)).collect();
-    let failed = answer::unseen(case, &fetched.iter().filter(|fetched| fetched.failure.is_some()).copied().collect::<Vec<_>>());
+    let shown: Vec<String> =
+        fetched.iter().filter(|fetched| fetched.failure.is_none()).map(|fetched| block(fetched)).collect();
+    let failed = answer::unseen(
+        case,
+        &fetched.iter().filter(|fetched| fetched.failure.is_some()).copied().collect::<Vec<_>>(),
+    );
     let headline = match shown.len() {
         0 => "**I could not fetch that.**".to_owned(),
         _ => format!("**{}**", headline(case, wish, &fetched)),
     };
-    [headline].into_iter().chain(shown).chain([failed]).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+    [headline]
+        .into_iter()
+        .chain(shown)
+        .chain([failed])
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n\n")
 }
 
 fn headline(case: &Case<'_>, wish: Show, fetched: &[&Fetched]) -> String {
@@ -155,12 +177,18 @@ fn headline(case: &Case<'_>, wish: Show, fetched: &[&Fetched]) -> String {
     };
     let names: Vec<String> = meant(case).iter().map(ToString::to_string).collect();
     let of = if names.is_empty() { place.clone() } else { format!("of {}", names.join(", ")) };
-    let rows = || fetched.iter().map(|fetched| crate::table::rows(&fetched.command, &fetched.output).len()).sum::<usize>();
+    let rows = || {
+        fetched
+            .iter()
+            .map(|fetched| crate::table::rows(&fetched.command, &fetched.output).len())
+            .sum::<usize>()
+    };
     match wish {
         Show::List(kind) if kind.is_global() => format!("{} {}s", rows(), kind.word()),
         Show::List(kind) => format!("{} {}s {place}", rows(), kind.word()),
         Show::Logs { .. } => {
-            let pods: Vec<String> = pods(case).iter().map(|(namespace, name, _)| format!("`{namespace}/{name}`")).collect();
+            let pods: Vec<String> =
+                pods(case).iter().map(|(namespace, name, _)| format!("`{namespace}/{name}`")).collect();
             format!("Log of {}", pods.join(", "))
         }
         Show::Description => format!("Description {of}"),
@@ -182,7 +210,8 @@ fn block(fetched: &Fetched) -> String {
 }
 
 fn nothing(case: &Case<'_>) -> String {
-    let words: Vec<String> = case.question.mentions.iter().map(|mention| format!("`{}`", mention.word)).collect();
+    let words: Vec<String> =
+        case.question.mentions.iter().map(|mention| format!("`{}`", mention.word)).collect();
     if words.is_empty() {
         return "**Of what?** Name a pod or workload, and its namespace if the name is not unique, for example: \
                 `logs of checkout-api in namespace shop`.".to_owned();

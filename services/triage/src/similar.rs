@@ -34,7 +34,10 @@ mod tests {
 
     #[test]
     fn the_closest_name_is_found() {
-        assert_eq!(closest("smtp-credentials", &["tls", "smtp-creds", "smtp_credential"]), Some("smtp_credential"));
+        assert_eq!(
+            closest("smtp-credentials", &["tls", "smtp-creds", "smtp_credential"]),
+            Some("smtp_credential")
+        );
         assert_eq!(closest("store-front", &["storefront"]), Some("storefront"));
         assert_eq!(closest("smtp", &["tls-cert", "db-password"]), None);
         assert_eq!(closest("x", &[]), None);

@@ -62,7 +62,9 @@ fn columns(header: &str) -> Vec<(usize, &str)> {
 fn fits(line: &str, columns: &[(usize, &str)]) -> bool {
     let gap = |at: usize| line.get(..byte_at(line, at)).is_some_and(|before| before.ends_with(' '));
     let length = line.chars().count();
-    !line.starts_with([' ', '[']) && columns.iter().skip(1).all(|(at, _)| *at >= length || gap(*at)) && length > 0
+    !line.starts_with([' ', '['])
+        && columns.iter().skip(1).all(|(at, _)| *at >= length || gap(*at))
+        && length > 0
         && columns.get(1).is_none_or(|(at, _)| length > *at)
 }
 

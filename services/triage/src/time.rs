@@ -78,7 +78,9 @@ mod tests {
 
     #[test]
     fn ages_of_kubectl_are_read() {
-        for (text, seconds) in [("0s", 0), ("40s", 40), ("2m30s", 150), ("3d4h", 273_600), ("1y1d", 31_622_400)] {
+        for (text, seconds) in
+            [("0s", 0), ("40s", 40), ("2m30s", 150), ("3d4h", 273_600), ("1y1d", 31_622_400)]
+        {
             assert_eq!(Age::parse(text), Some(Age(seconds)), "{text}");
         }
         for text in ["", "5", "m", "<unknown>", "4x", "99999999999999999999d"] {

@@ -130,7 +130,8 @@ mod tests {
         let mut asks = Message::text(Role::Assistant, "");
         asks.tool_calls = vec![ToolCall { id: id.clone(), name: "bash".into(), arguments }];
         let text = format!("Params used for the tool call: {{\"command\": \"df -P\"}}. {ANNOUNCEMENT}{body}");
-        let question = "disk?\n\n\n\nWhen querying tools, always query for the relevant time period. The current";
+        let question =
+            "disk?\n\n\n\nWhen querying tools, always query for the relevant time period. The current";
         let messages = vec![Message::text(Role::User, question), asks, Message::tool(id, "bash", text)];
         Request { messages, ..Request::default() }
     }

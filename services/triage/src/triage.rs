@@ -1,11 +1,7 @@
 //! The investigator as a model: a request in; tool calls or the answer out.
 
 use domain::{CallId, Message, Role, ToolCall, Usage, tokens};
-use futures_util::{
-    FutureExt, StreamExt,
-    future::BoxFuture,
-    stream,
-};
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use model::{Delta, Deltas, Error, Info, Model, Reply, Request};
 
 use crate::{
@@ -75,7 +71,8 @@ fn reply(request: &Request) -> Reply {
         Next::Look(narration, calls) => (narration, calls, "tool_calls"),
     };
     let message = Message { tool_calls, ..Message::text(Role::Assistant, text) };
-    let prompt = tokens::of_text(&request.system) + request.messages.iter().map(tokens::of_message).sum::<u64>();
+    let prompt =
+        tokens::of_text(&request.system) + request.messages.iter().map(tokens::of_message).sum::<u64>();
     let usage = Usage { prompt, completion: tokens::of_message(&message), ..Usage::default() };
     Reply { message, usage, finish_reason: finish_reason.to_owned() }
 }
@@ -113,7 +110,9 @@ fn calls(request: &Request, transcript: &Transcript, evidence: &Evidence, looks:
     for look in looks.iter().filter(|look| evidence.of(look).is_none()) {
         let Some((name, arguments)) = look.call(offered) else { continue };
         let arguments = arguments.to_string();
-        if calls.len() < PARALLEL && !calls.iter().any(|call| call.name == name && call.arguments == arguments) {
+        if calls.len() < PARALLEL
+            && !calls.iter().any(|call| call.name == name && call.arguments == arguments)
+        {
             let id = CallId::new(format!("triage_{}", transcript.calls + calls.len() + 1));
             calls.push(ToolCall { id, name: name.to_owned(), arguments });
         }

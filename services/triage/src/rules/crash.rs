@@ -23,7 +23,8 @@ pub(super) fn explain(
     let code = container.status.ended().map(meaning);
     let mut cause = match (logs::clue(&lines), &code) {
         (Some(clue), _) => {
-            let service = service_in(snapshot, group, clue.line).filter(|_| clue.kind == ClueKind::Unreachable);
+            let service =
+                service_in(snapshot, group, clue.line).filter(|_| clue.kind == ClueKind::Unreachable);
             let mut cause = format!("{}: {}.", said(clue.kind), quote::inline(clue.line));
             if let Some(service) = service {
                 cause.push_str(&format!(" It means {service}."));
@@ -47,25 +48,33 @@ pub(super) fn explain(
     if pod::is_workload(group) {
         let owner = pod::owner_path(group);
         finding = finding
-            .next("See its settings (environment, arguments, mounts)", format!("kubectl get {owner}{flag} -o yaml"))
-            .next("If it began with a rollout, compare revisions, then `kubectl rollout undo`", format!("kubectl rollout history {owner}{flag}"));
+            .next(
+                "See its settings (environment, arguments, mounts)",
+                format!("kubectl get {owner}{flag} -o yaml"),
+            )
+            .next(
+                "If it began with a rollout, compare revisions, then `kubectl rollout undo`",
+                format!("kubectl rollout history {owner}{flag}"),
+            );
     }
     finding
 }
 
-/// What the log of a container gives as the reason, in a few words: `, saying "…"`.
+/// What the log of a container gives as the reason, as the end of a clause.
 pub(super) fn last_words(snapshot: &Snapshot<'_>, group: &Group<'_>, container: Container<'_>) -> String {
     let log = pod::log(snapshot, group, container);
     let lines: Vec<&str> = log.map(|log| log.lines().collect()).unwrap_or_default();
-    let clue = logs::clue(&lines).map(|clue| quote::plain(logs::message(clue.line)));
-    clue.map_or_else(String::new, |words| format!(", saying \"{words}\""))
+    let clue = logs::clue(&lines).map(|clue| quote::inline(logs::message(clue.line)));
+    clue.map_or_else(String::new, |words| format!(", saying {words}"))
 }
 
 fn said(kind: ClueKind) -> &'static str {
     match kind {
         ClueKind::Unreachable => "It can not reach something that it needs",
         ClueKind::Setting => "A setting is missing or wrong",
-        ClueKind::Authentication => "It is not let in by something that it needs: wrong or missing credentials",
+        ClueKind::Authentication => {
+            "It is not let in by something that it needs: wrong or missing credentials"
+        }
         ClueKind::Permission => "It is not permitted something that it needs",
         ClueKind::MissingFile => "A file or program that it needs is not there",
         ClueKind::AddressInUse => "Its port is taken already",
@@ -78,7 +87,9 @@ fn said(kind: ClueKind) -> &'static str {
 /// The service that a line of a log names.
 fn service_in(snapshot: &Snapshot<'_>, group: &Group<'_>, line: &str) -> Option<Object> {
     let namespace = group.namespace()?;
-    logs::hosts(line).find_map(|host| snapshot.service_named(host, namespace)).map(|service| service.object.clone())
+    logs::hosts(line)
+        .find_map(|host| snapshot.service_named(host, namespace))
+        .map(|service| service.object.clone())
 }
 
 /// What an exit code means.

@@ -15,10 +15,12 @@ use crate::{
 /// A finding about a group: how bad it is follows from the replicas that are left.
 pub(super) fn finding(snapshot: &Snapshot<'_>, group: &Group<'_>, what: &str) -> Finding {
     let workload = snapshot.workloads.iter().find(|workload| workload.object == group.owner);
+    let runs = group.sample().is_some_and(|pod| pod.status == "Running");
     let replicas = match workload.map(|workload| (workload.ready, workload.wanted)) {
-        Some((ready, wanted)) if ready >= wanted => {
-            format!("; as many older replicas as it wants ({wanted}) are ready")
+        Some((ready, wanted)) if ready >= wanted && runs => {
+            format!("; at the moment {ready} of {wanted} replicas are ready")
         }
+        Some((ready, wanted)) if ready >= wanted => format!("; {ready} older replicas are still ready"),
         Some((ready, wanted)) => format!("; {ready} of {wanted} replicas are ready"),
         None => String::new(),
     };
@@ -39,7 +41,8 @@ pub(super) struct Container<'g> {
 /// The containers of a group's examined pod, init containers first.
 pub(super) fn containers<'g>(group: &'g Group<'_>) -> impl Iterator<Item = Container<'g>> {
     group.manifest.iter().flat_map(|pod: &Pod| {
-        let init = pod.status.init_container_statuses.iter().map(|status| Container { status, is_init: true });
+        let init =
+            pod.status.init_container_statuses.iter().map(|status| Container { status, is_init: true });
         init.chain(pod.status.container_statuses.iter().map(|status| Container { status, is_init: false }))
     })
 }
@@ -61,18 +64,21 @@ pub(super) fn state_quote(group: &Group<'_>, container: Container<'_>) -> Option
     let own = excerpt::item(excerpt::entry(status.get(1..)?, list)?, &container.status.name)?;
     let parts = ["name", "restartCount", "state", "lastState"];
     let quoted = parts.iter().filter_map(|part| excerpt::entry(own, part)).flatten();
-    let noise = ["containerID", "lastState: {}", "message: back-off"];
+    let noise = ["containerID", "lastState: {}", "message: back-off", "startedAt"];
     Some(Quote::of(yaml, quoted.copied().filter(|line| !noise.iter().any(|noise| line.contains(noise)))))
 }
 
-/// The resources of a container, as the manifest has them.
-pub(super) fn resources_quote(group: &Group<'_>, container: Container<'_>) -> Option<Quote> {
+/// The limits of a container, as the manifest has them.
+pub(super) fn limits_quote(group: &Group<'_>, container: Container<'_>) -> Option<Quote> {
     let yaml = group.yaml?;
     let lines: Vec<&str> = yaml.output.lines().collect();
     let list = if container.is_init { "initContainers" } else { "containers" };
     let spec = excerpt::entry(&lines, "spec")?;
     let own = excerpt::item(excerpt::entry(spec.get(1..)?, list)?, &container.status.name)?;
-    Some(Quote::of(yaml, excerpt::entry(own, "resources")?.iter().copied()))
+    Some(Quote::of(
+        yaml,
+        excerpt::entry(excerpt::entry(own, "resources")?.get(1..)?, "limits")?.iter().copied(),
+    ))
 }
 
 /// An unmet condition, as the manifest has it.
@@ -88,7 +94,8 @@ pub(super) fn condition_quote(group: &Group<'_>, kind: &str) -> Option<Quote> {
 
 /// Recent warnings about the pods of a group.
 pub(super) fn warnings<'s, 'a>(snapshot: &'s Snapshot<'a>, group: &'s Group<'a>) -> Vec<&'s Event<'a>> {
-    let about = |event: &&Event<'a>| event.is_recent() && group.pods.iter().any(|pod| pod.object() == event.about);
+    let about =
+        |event: &&Event<'a>| event.is_recent() && group.pods.iter().any(|pod| pod.object() == event.about);
     snapshot.events.iter().filter(about).collect()
 }
 
@@ -113,7 +120,11 @@ pub(super) fn log_looks(snapshot: &Snapshot<'_>, group: &Group<'_>, container: C
 }
 
 /// The log of a container's last run, if it was read and says anything.
-pub(super) fn log<'a>(snapshot: &Snapshot<'a>, group: &Group<'_>, container: Container<'_>) -> Option<&'a Fetched> {
+pub(super) fn log<'a>(
+    snapshot: &Snapshot<'a>,
+    group: &Group<'_>,
+    container: Container<'_>,
+) -> Option<&'a Fetched> {
     let (previous, current) = both_logs(group, container)?;
     let read = |look: &Look| snapshot.evidence.of(look).filter(|fetched| is_useful(fetched));
     read(&previous).or_else(|| read(&current))

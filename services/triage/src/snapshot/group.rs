@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use super::{Health, Pod, Snapshot};
 use crate::{
     evidence::Fetched,
-    look::{self, Scope},
-    manifest,
+    look, manifest,
     name::{Kind, Name, Object},
 };
 
@@ -59,13 +58,9 @@ impl<'a> Group<'a> {
     }
 }
 
-pub(super) fn form<'a>(snapshot: &Snapshot<'a>, scope: &Scope) -> Vec<Group<'a>> {
+pub(super) fn form<'a>(snapshot: &Snapshot<'a>) -> Vec<Group<'a>> {
     let mut groups: BTreeMap<(Object, Class), Vec<Pod<'a>>> = BTreeMap::new();
-    let is_within = |pod: &&Pod<'a>| match scope {
-        Scope::Cluster => true,
-        Scope::Namespace(name) => pod.namespace == *name,
-    };
-    for pod in snapshot.pods.iter().filter(is_within).filter(|pod| needs_explanation(snapshot, pod)) {
+    for pod in snapshot.pods.iter().filter(|pod| needs_explanation(snapshot, pod)) {
         let owner = snapshot.owner_of(&pod.namespace, &pod.name);
         let has_ended = matches!(pod.status, "Error" | "OOMKilled" | "DeadlineExceeded");
         if has_ended && owner.as_ref().is_some_and(|owner| owner.kind == Kind::Job) {
@@ -76,7 +71,9 @@ pub(super) fn form<'a>(snapshot: &Snapshot<'a>, scope: &Scope) -> Vec<Group<'a>>
     groups
         .into_iter()
         .map(|((owner, class), mut pods)| {
-            pods.sort_by_key(|pod| (pod.status == "Running", std::cmp::Reverse(pod.restarts), pod.name.clone()));
+            pods.sort_by_key(|pod| {
+                (pod.status == "Running", std::cmp::Reverse(pod.restarts), pod.name.clone())
+            });
             let yaml = pods.first().and_then(|pod| snapshot.evidence.shown(&look::yaml(&pod.object())));
             let manifest = yaml.and_then(|yaml| manifest::Pod::read(&yaml.output));
             Group { owner, class, pods, manifest, yaml }
@@ -100,7 +97,8 @@ fn needs_explanation(snapshot: &Snapshot<'_>, pod: &Pod<'_>) -> bool {
 
 fn has_failing_sibling(snapshot: &Snapshot<'_>, pod: &Pod<'_>) -> bool {
     let Some(owner) = snapshot.owner_of(&pod.namespace, &pod.name) else { return false };
-    let is_sibling = |other: &&Pod<'_>| snapshot.owner_of(&other.namespace, &other.name).as_ref() == Some(&owner);
+    let is_sibling =
+        |other: &&Pod<'_>| snapshot.owner_of(&other.namespace, &other.name).as_ref() == Some(&owner);
     snapshot.pods.iter().filter(|other| other.health() == Health::Failing).any(|other| is_sibling(&other))
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct Snapshot<'a> {
 }
 
 impl<'a> Snapshot<'a> {
-    /// Failing pods outside of `scope` are not grouped: they are nobody's question.
+    /// Reads the evidence; what is outside of `scope` is nobody's question.
     pub(crate) fn new(evidence: &'a Evidence, now: Option<Moment>, scope: &Scope) -> Self {
         let rows = evidence.rows("kubectl get pods");
         let labels = rows.iter().filter_map(|row| Some((pods::key(row)?, row.cell("LABELS")?))).collect();
@@ -52,20 +52,36 @@ impl<'a> Snapshot<'a> {
         pods.sort_by_key(|pod| pod.node.is_none());
         pods.retain(|pod| seen.insert((pod.namespace.clone(), pod.name.clone())));
         pods.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
-        let workloads = once(
+        let mut workloads = once(
             evidence.rows("kubectl get deployments").into_iter().filter_map(Workload::read),
             |workload| workload.object.clone(),
         );
-        let jobs = once(evidence.rows("kubectl get jobs").into_iter().filter_map(Job::read), |job| job.object.clone());
+        let mut jobs = once(evidence.rows("kubectl get jobs").into_iter().filter_map(Job::read), |job| {
+            job.object.clone()
+        });
         let mut events: Vec<Event<'a>> =
             evidence.rows("kubectl get events").into_iter().filter_map(Event::read).collect();
         events.sort_by(|a, b| (a.age, &a.about, a.row.line).cmp(&(b.age, &b.about, b.row.line)));
+        let is_within = |object: &Object| match (scope, &object.namespace) {
+            (Scope::Cluster, _) | (_, None) => true,
+            (Scope::Namespace(name), Some(own)) => name == own,
+        };
+        pods.retain(|pod| is_within(&pod.object()));
+        workloads.retain(|workload| is_within(&workload.object));
+        jobs.retain(|job| is_within(&job.object));
+        events.retain(|event| is_within(&event.about));
         let mut snapshot = Self {
             evidence,
             now,
-            claims: objects::claims(evidence),
-            services: objects::services(evidence),
-            empty: objects::empty_endpoints(evidence),
+            claims: objects::claims(evidence).into_iter().filter(|claim| is_within(&claim.object)).collect(),
+            services: objects::services(evidence)
+                .into_iter()
+                .filter(|service| is_within(&service.object))
+                .collect(),
+            empty: objects::empty_endpoints(evidence)
+                .into_iter()
+                .filter(|empty| is_within(&empty.service))
+                .collect(),
             nodes: objects::nodes(evidence),
             groups: Vec::new(),
             pods,
@@ -74,7 +90,7 @@ impl<'a> Snapshot<'a> {
             events,
             labels,
         };
-        snapshot.groups = group::form(&snapshot, scope);
+        snapshot.groups = group::form(&snapshot);
         snapshot
     }
 
@@ -110,7 +126,8 @@ impl<'a> Snapshot<'a> {
         let namespace = parts.next().unwrap_or(from.as_str());
         self.services.iter().find(|service| {
             let object = &service.object;
-            (object.name.as_str() == name && object.namespace.as_ref().is_some_and(|own| own.as_str() == namespace))
+            (object.name.as_str() == name
+                && object.namespace.as_ref().is_some_and(|own| own.as_str() == namespace))
                 || (service.address.is_some_and(|address| address == host))
         })
     }

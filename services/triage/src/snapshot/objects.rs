@@ -86,7 +86,8 @@ impl<'a> Job<'a> {
         let (succeeded, wanted) = done.split_once('/')?;
         Some(Self {
             object: object_of(&row, Kind::Job)?,
-            is_complete: succeeded == wanted.split_whitespace().next()? || row.cell("STATUS") == Some("Complete"),
+            is_complete: succeeded == wanted.split_whitespace().next()?
+                || row.cell("STATUS") == Some("Complete"),
             row,
         })
     }
@@ -118,9 +119,12 @@ pub(super) fn services(evidence: &Evidence) -> Vec<Service<'_>> {
 }
 
 pub(super) fn empty_endpoints(evidence: &Evidence) -> Vec<Endpoints<'_>> {
-    let empty = evidence.rows("kubectl get endpoints").into_iter().filter(|row| row.cell("ENDPOINTS").is_none());
+    let empty =
+        evidence.rows("kubectl get endpoints").into_iter().filter(|row| row.cell("ENDPOINTS").is_none());
     let empty = empty.filter_map(|row| Some(Endpoints { service: object_of(&row, Kind::Service)?, row }));
-    once(empty.filter(|endpoints| namespace_of(&endpoints.row).is_some()), |endpoints| endpoints.service.clone())
+    once(empty.filter(|endpoints| namespace_of(&endpoints.row).is_some()), |endpoints| {
+        endpoints.service.clone()
+    })
 }
 
 pub(super) fn nodes(evidence: &Evidence) -> Vec<Node<'_>> {

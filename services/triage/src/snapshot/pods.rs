@@ -63,9 +63,12 @@ impl<'a> Pod<'a> {
     pub(crate) fn health(&self) -> Health {
         let is_young = self.age.is_some_and(|age| age <= STARTS_WITHIN);
         match self.status {
-            "Completed" | "Succeeded" | "Evicted" | "ContainerStatusUnknown" | "NodeShutdown" | "Terminated" => {
-                Health::Done
-            }
+            "Completed"
+            | "Succeeded"
+            | "Evicted"
+            | "ContainerStatusUnknown"
+            | "NodeShutdown"
+            | "Terminated" => Health::Done,
             "Running" if self.ready < self.containers && is_young && self.restarts == 0 => Health::Starting,
             "Running" if self.ready < self.containers => Health::Failing,
             "Running" if self.restarts == 0 => Health::Ready,
@@ -84,7 +87,8 @@ pub(super) fn key(row: &Row<'_>) -> Option<(Name, Name)> {
 
 /// Whether a pod's name is what controllers make of their own: `web-5d9c8f7b6-x2x4z`, `db-0`, `agent-x2x4z`.
 pub(super) fn is_named_after(pod: &Name, owner: &Object) -> bool {
-    let Some(rest) = pod.as_str().strip_prefix(owner.name.as_str()).and_then(|rest| rest.strip_prefix('-')) else {
+    let Some(rest) = pod.as_str().strip_prefix(owner.name.as_str()).and_then(|rest| rest.strip_prefix('-'))
+    else {
         return false;
     };
     let parts: Vec<&str> = rest.split('-').collect();

@@ -2,9 +2,9 @@
 
 use std::{fs::OpenOptions, io::Write};
 
+use crate::support::{Run, ask, bash};
 use domain::Message;
 use serde_json::Value;
-use crate::support::{Run, ask, bash};
 
 /// The kubeconfig of the test cluster; without one, the skip is noted.
 fn kubeconfig() -> Option<String> {
@@ -12,10 +12,14 @@ fn kubeconfig() -> Option<String> {
         return Some(path);
     }
     let required = std::env::var("SLEUTH_TEST_REQUIRE").unwrap_or_default();
-    assert!(!required.contains("cluster"), "the test cluster is required and SLEUTH_TEST_KUBECONFIG is not set");
+    assert!(
+        !required.contains("cluster"),
+        "the test cluster is required and SLEUTH_TEST_KUBECONFIG is not set"
+    );
     eprintln!("skipped: cluster is missing");
     if let Ok(path) = std::env::var("SLEUTH_TEST_SKIPS") {
-        let mut notes = OpenOptions::new().create(true).append(true).open(path).expect("the list of skips opens");
+        let mut notes =
+            OpenOptions::new().create(true).append(true).open(path).expect("the list of skips opens");
         writeln!(notes, "triage: cluster is missing").expect("the skip is noted");
     }
     None
@@ -24,7 +28,8 @@ fn kubeconfig() -> Option<String> {
 fn asked(question: &str, earlier: &[Message]) -> Option<Run> {
     let kubeconfig = kubeconfig()?;
     let shell = |command: &str| bash(command, &[("KUBECONFIG", &kubeconfig)]);
-    Some(ask(question, earlier, &shell))
+    let now = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S");
+    Some(ask(&format!("{question}\n\nThe current UTC date and time are {now}+00:00."), earlier, &shell))
 }
 
 /// What each namespace of the cluster must be found to suffer from.
@@ -46,7 +51,11 @@ fn each_namespace_is_explained() {
         let Some(run) = asked(&format!("what is wrong in namespace {namespace}?"), &[]) else { return };
         let is_healthy = expectation["healthy"] == true;
         if is_healthy != run.answer.contains("nothing wrong with") {
-            failures.push(format!("{namespace} is taken for {}:\n{}", if is_healthy { "broken" } else { "healthy" }, run.answer));
+            failures.push(format!(
+                "{namespace} is taken for {}:\n{}",
+                if is_healthy { "broken" } else { "healthy" },
+                run.answer
+            ));
         }
         let wanted = texts(&expectation["cause"]).into_iter().chain(texts(&expectation["consequences"]));
         for text in wanted.filter(|text| !run.answer.contains(text)) {
@@ -64,7 +73,12 @@ fn the_whole_cluster_is_explained() {
     let Some(run) = asked("what is wrong with my cluster?", &[]) else { return };
     for (namespace, expectation) in expected() {
         let resource = expectation["resource"].as_str().unwrap_or("nothing wrong");
-        assert_eq!(run.answer.contains(&format!("{namespace}/")), expectation["healthy"] != true, "{namespace}: {}", run.answer);
+        assert_eq!(
+            run.answer.contains(&format!("{namespace}/")),
+            expectation["healthy"] != true,
+            "{namespace}: {}",
+            run.answer
+        );
         assert!(expectation["healthy"] == true || run.answer.contains(resource), "{resource}");
     }
 }

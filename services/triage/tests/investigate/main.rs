@@ -2,4 +2,6 @@
 
 mod ask;
 mod cluster;
+mod fixtures;
 mod support;
+mod transcript;

@@ -30,7 +30,8 @@ pub(crate) fn ask(question: &str, earlier: &[Message], shell: Shell<'_>) -> Run 
     let mut run = Run { messages: earlier.to_vec(), ..Run::default() };
     run.messages.push(Message::text(Role::User, question));
     loop {
-        let reply = call(Request { messages: run.messages.clone(), tools: tools.clone(), ..Request::default() });
+        let reply =
+            call(Request { messages: run.messages.clone(), tools: tools.clone(), ..Request::default() });
         run.messages.push(reply.message.clone());
         if reply.message.tool_calls.is_empty() {
             run.answer = reply.message.joined_text();
@@ -80,7 +81,9 @@ pub(crate) fn result(id: CallId, tool: &str, arguments: &str, body: &str) -> Mes
 /// Runs a command line here, and says what came of it in the words of the `bash` tool.
 pub(crate) fn bash(command: &str, environment: &[(&str, &str)]) -> String {
     let mut bash = Command::new("bash");
-    bash.args(["-c", &format!("{{ {command}; }} 2>&1")]).stdin(Stdio::null()).envs(environment.iter().copied());
+    bash.args(["-c", &format!("{{ {command}; }} 2>&1")])
+        .stdin(Stdio::null())
+        .envs(environment.iter().copied());
     let output = bash.output().expect("bash runs");
     let text = String::from_utf8_lossy(&output.stdout);
     let body = format!("{command}\n{}", text.trim_end());

@@ -63,22 +63,24 @@ fn explain(snapshot: &Snapshot<'_>, job: &Job<'_>) -> Option<Finding> {
     let conditions = snapshot.evidence.shown(&look::conditions(object));
     let failed = conditions.and_then(|fetched| fetched.lines().find(|line| line.starts_with("Failed=True")));
     let ends = failed_pods(snapshot, job).count();
-    let title = match failed.and_then(|line| line.split_once(' ')) {
-        Some((_, why)) => format!("has failed: {}", quote::plain(why)),
-        None if ends > 0 => format!("has not succeeded yet: {ends} of its pods ended with an error"),
-        None => return None,
-    };
     let log = log_look(snapshot, job).and_then(|look| snapshot.evidence.shown(&look));
     let lines: Vec<&str> = log.map(|log| log.lines().collect()).unwrap_or_default();
-    let cause = match logs::clue(&lines) {
-        Some(clue) => format!("The log of its last pod says: {}.", quote::inline(clue.line)),
+    let clue = logs::clue(&lines).map(|clue| quote::inline(logs::message(clue.line)));
+    let saying = clue.as_ref().map_or_else(String::new, |words| format!(", saying {words}"));
+    let what = match failed.and_then(|line| line.split_once(' ')) {
+        Some((_, why)) => format!("has failed{saying} ({})", quote::plain(why)),
+        None if ends > 0 => format!("has not succeeded yet: {ends} of its pods ended with an error{saying}"),
+        None => return None,
+    };
+    let cause = match clue {
+        Some(words) => format!("The log of its last pod says {words}."),
         None if lines.is_empty() => "The log of its pods is empty or no longer there.".to_owned(),
         None => "The log of its last pod, quoted above, does not say why in words that I know.".to_owned(),
     };
     let flag = object.flag();
     let pods = failed_pods(snapshot, job).map(|pod| &pod.row).take(3);
     Some(
-        Finding::new(Severity::Degraded, object.clone(), title)
+        Finding::new(Severity::Degraded, object.clone(), what)
             .covering(failed_pods(snapshot, job).map(Pod::object))
             .because(cause)
             .quoting(conditions.filter(|_| failed.is_some()).map(|fetched| Quote::of(fetched, fetched.lines())))

@@ -81,7 +81,7 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
         Some(key) => format!("can not start: {word} `{}` has no key `{key}`", object.name),
         None => format!("can not start: {word} `{}` does not exist", object.name),
     };
-    let things = if missing.key.is_some() { "keys" } else { "objects of that kind" };
+    let things = if missing.key.is_some() { "keys".to_owned() } else { format!("{word}s") };
     let cause = match &known {
         Some(known) if known.contains(&wanted) => {
             format!("`{wanted}` is there now; the kubelet tries again within a minute or two.")
@@ -94,7 +94,7 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
                 format!("No similar name exists; the {things} there are {}. It was probably never created here.", list.join(", "))
             }
         },
-        None => format!("I could not list the {things}, so it may exist under another name."),
+        None => format!("I could not list the {things} there, so I can not say whether it exists under another name."),
     };
     let stuck = pod::containers(group).find(|container| {
         container.status.state.waiting.as_ref().is_some_and(|waiting| waiting.message == missing.message)

@@ -54,7 +54,7 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
     let owner = pod::owner_path(group);
     let mut finding = pod::finding(snapshot, group, &what)
         .because(cause)
-        .quoting(pod::state_quote(group, container).map(|state| state.and(pod::resources_quote(group, container))))
+        .quoting(pod::state_quote(group, container).map(|state| state.and(pod::limits_quote(group, container))))
         .quoting(pod::log(snapshot, group, container).map(pod::log_quote))
         .next("See what it uses now", format!("kubectl top pod {}{flag} --containers", group.sample()?.name));
     if let Some(more) = limit.and_then(doubled).filter(|_| pod::is_workload(group)) {

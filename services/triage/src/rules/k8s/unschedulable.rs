@@ -1,7 +1,8 @@
 //! Pods that no node can take.
 
 use crate::{
-    finding::Finding,
+    excerpt,
+    finding::{Finding, Quote},
     look::{self, Look},
     manifest::Condition,
     name::{Kind, Name, Object},
@@ -37,7 +38,7 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
     let waits_for_claim = message.contains("PersistentVolumeClaim");
     let finding = pod::finding(snapshot, group, &format!("can not be scheduled: {}", quote::plain(message)))
         .blaming(claims.filter(|_| waits_for_claim))
-        .quoting(pod::condition_quote(group, "PodScheduled"));
+        .quoting(pod::condition_quote(group, "PodScheduled").map(|quote| quote.and(placement_quote(group))));
     let wanted = requests(manifest);
     let mut causes = Vec::new();
     if message.contains("Insufficient") {
@@ -59,7 +60,7 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
         causes.push("The scheduler's message says what each node lacks.".to_owned());
     }
     let labels = snapshot.evidence.shown(&look::node_labels()).filter(|_| message.contains("affinity"));
-    let finding = finding.because(causes.join(" ")).quoting(labels.map(|fetched| crate::finding::Quote::of(fetched, fetched.lines().take(6))));
+    let finding = finding.because(causes.join(" ")).quoting(labels.map(|fetched| Quote::of(fetched, fetched.lines().take(6))));
     Some(match (waits_for_claim, message.contains("Insufficient")) {
         (true, _) => finding.next("See the claim", format!("kubectl describe pvc{flag}")),
         (false, true) => finding
@@ -69,6 +70,15 @@ fn explain(snapshot: &Snapshot<'_>, group: &Group<'_>) -> Option<Finding> {
             .next("See the labels and taints of the nodes", "kubectl get nodes --show-labels && kubectl describe nodes | grep Taints")
             .next("Correct the rules of the workload, or label a node", format!("kubectl edit {owner}{flag}")),
     })
+}
+
+/// Where the pod wants to run, as the manifest has it.
+fn placement_quote(group: &Group<'_>) -> Option<Quote> {
+    let yaml = group.yaml?;
+    let lines: Vec<&str> = yaml.output.lines().collect();
+    let spec = excerpt::entry(&lines, "spec")?.get(1..)?;
+    let parts = ["nodeSelector", "affinity"].iter().filter_map(|key| excerpt::entry(spec, key)).flatten();
+    Some(Quote::of(yaml, parts.copied()))
 }
 
 fn requests(pod: &crate::manifest::Pod) -> String {

@@ -1,0 +1,52 @@
+//! Replays recorded investigations: each rule has its own.
+
+use std::path::{Path, PathBuf};
+
+use crate::{support::ask, transcript::Recording};
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries =
+        std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|own| own == extension)).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn recordings_are_explained() {
+    let mut failures = Vec::new();
+    let folders = std::fs::read_dir(folder("tests/fixtures")).expect("there are recordings");
+    for path in folders.flat_map(|folder| files(&folder.expect("a folder").path(), "txt")) {
+        let recording = Recording::read(&path);
+        let run = ask(&recording.question(), &[], &|command| recording.run(command));
+        let missing = recording
+            .expect
+            .iter()
+            .filter(|text| !run.answer.contains(*text))
+            .map(|text| format!("lacks {text}"));
+        let wrong = recording
+            .never
+            .iter()
+            .filter(|text| run.answer.contains(*text))
+            .map(|text| format!("has {text}"));
+        let found: Vec<String> = missing.chain(wrong).collect();
+        if !found.is_empty() {
+            failures.push(format!("{}: {}\n{}", path.display(), found.join("; "), run.answer));
+        }
+        assert!(!recording.expect.is_empty(), "{} expects nothing", path.display());
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n---\n"));
+}
+
+#[test]
+fn each_rule_has_a_recording() {
+    for rule in ["src/rules/k8s", "src/rules/host"].iter().flat_map(|rules| files(&folder(rules), "rs")) {
+        let name = rule.file_stem().and_then(|name| name.to_str()).expect("a name");
+        assert!(!files(&folder("tests/fixtures").join(name), "txt").is_empty(), "no recording for {name}");
+    }
+}
