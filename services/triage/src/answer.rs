@@ -3,12 +3,14 @@
 use crate::{
     case::{Access, Case, namespaces},
     correlate::{self, Problem},
-    evidence::{Failure, Fetched, Reason},
+    evidence::Fetched,
     finding::{Finding, Quote},
-    look::Scope,
+    look::{self, Scope},
     name::Kind,
     question::Topic,
     quote,
+    snapshot::machine,
+    unseen::{self, no_cluster_line},
 };
 
 /// Problems that are told in full; of the others the headline.
@@ -57,7 +59,7 @@ pub(crate) fn report(case: &Case<'_>) -> String {
     if nothing_seen && !matches!(case.cluster, Access::Closed(_)) {
         return join([
             "**I could not look at anything**, so I can not say what is wrong.".to_owned(),
-            unseen(case, &failed(case)),
+            unseen::section(case, &failed(case)),
         ]);
     }
     let (relevant, other) = split(case, correlate::problems(&case.snapshot));
@@ -81,7 +83,7 @@ pub(crate) fn report(case: &Case<'_>) -> String {
             list.chain(more).collect::<Vec<_>>().join("\n")
         ));
     }
-    parts.push(unseen(case, &failed(case)));
+    parts.push(unseen::section(case, &failed(case)));
     parts.push(footer(case));
     join(parts)
 }
@@ -282,67 +284,45 @@ fn health(case: &Case<'_>) -> String {
         String::new()
     };
     let quotes: Vec<String> = quotes.into_iter().flatten().map(|quote| block(&quote, 12)).collect();
-    join([quotes.join("\n"), noise])
+    let machine =
+        if namespace.is_none() && case.focus.objects.is_empty() { machine(case) } else { String::new() };
+    join([quotes.join("\n"), noise, machine])
+}
+
+/// The machine in numbers, as far as they were fetched.
+fn machine(case: &Case<'_>) -> String {
+    let evidence = case.evidence;
+    let mut lines = Vec::new();
+    if let Some((total, available)) = machine::memory(evidence) {
+        lines.push(format!("- Memory: {available} of {total} MiB are available."));
+    }
+    if let Some(([one, five, fifteen], processors)) = machine::load(evidence) {
+        lines.push(format!(
+            "- Load: {one}, {five}, {fifteen} (1, 5, 15 minutes) with {processors} processors."
+        ));
+    }
+    let disks = evidence.of(&look::host::disks()).map(machine::file_systems).unwrap_or_default();
+    if let Some(fullest) = disks.first() {
+        lines.push(format!(
+            "- Disk: the fullest of {} file systems is {} ({} %).",
+            disks.len(),
+            quote::inline(fullest.mount),
+            fullest.used
+        ));
+    }
+    if evidence.shown(&look::host::failed_units()).is_some() {
+        lines.push("- System units: none has failed.".to_owned());
+    }
+    let ports = machine::listeners(evidence);
+    if !ports.is_empty() {
+        let list: Vec<String> = ports.iter().take(30).map(|address| quote::inline(address)).collect();
+        lines.push(format!("- Listening: {}.", list.join(", ")));
+    }
+    lines.join("\n")
 }
 
 fn failed<'c>(case: &'c Case<'_>) -> Vec<&'c Fetched> {
     case.evidence.fetched.iter().filter(|fetched| fetched.failure.is_some()).collect()
-}
-
-/// What could not be looked at, and why: commands with one reason together.
-pub(crate) fn unseen(case: &Case<'_>, failed: &[&Fetched]) -> String {
-    let mut lines: Vec<(String, Vec<&str>)> = Vec::new();
-    if let Access::Closed(failure) = &case.cluster {
-        lines.push((no_cluster_line(failure), Vec::new()));
-    }
-    for fetched in failed {
-        let Some(failure) = &fetched.failure else { continue };
-        let is_cluster = fetched.command.starts_with("kubectl");
-        if (is_cluster && matches!(case.cluster, Access::Closed(_))) || is_expected(fetched) {
-            continue;
-        }
-        let why = quote::plain(&failure.text);
-        match lines.iter_mut().find(|(line, _)| *line == why) {
-            Some((_, commands)) => commands.push(&fetched.command),
-            None => lines.push((why, vec![&fetched.command])),
-        }
-    }
-    let lines: Vec<String> = lines
-        .into_iter()
-        .map(|(why, commands)| match commands.as_slice() {
-            [] => format!("- {why}"),
-            [one] => format!("- {}: {why}", quote::inline(one)),
-            [one, rest @ ..] => format!("- {} and {} more: {why}", quote::inline(one), rest.len()),
-        })
-        .collect();
-    if lines.is_empty() { String::new() } else { format!("## What I could not see\n\n{}", lines.join("\n")) }
-}
-
-/// Failures that tell something, or whose place another look took.
-fn is_expected(fetched: &Fetched) -> bool {
-    let is_replaced = fetched.command.contains(" --previous") && fetched.command.starts_with("kubectl logs");
-    // it fails for a unit that is not active
-    is_replaced || (fetched.command.starts_with("systemctl status") && !fetched.output.is_empty())
-}
-
-fn no_cluster_line(failure: &Failure) -> String {
-    let said = quote::plain(&failure.text);
-    match failure.reason {
-        Reason::NotInstalled => "No Kubernetes cluster: `kubectl` is not installed here.".to_owned(),
-        Reason::NoCluster => "No Kubernetes cluster: `kubectl` has none configured.".to_owned(),
-        Reason::Unreachable => {
-            format!("The Kubernetes cluster that `kubectl` is configured for does not answer: {said}.")
-        }
-        Reason::Unauthorized => {
-            format!("The Kubernetes cluster does not accept the credentials of `kubectl`: {said}.")
-        }
-        Reason::Forbidden | Reason::NotFound | Reason::Other => format!("`kubectl` did not work: {said}."),
-    }
-}
-
-/// The whole answer, where a wish is for a cluster that is not there.
-pub(crate) fn no_cluster(failure: &Failure) -> String {
-    format!("**{}**", no_cluster_line(failure))
 }
 
 /// Where it looked, in counts.
@@ -375,7 +355,7 @@ pub(crate) fn footer(case: &Case<'_>) -> String {
 }
 
 fn pods_in_all(case: &Case<'_>) -> Option<usize> {
-    let counted = case.evidence.shown(&crate::look::pod_counts())?;
+    let counted = case.evidence.shown(&look::pod_counts())?;
     let numbers = counted.lines().filter_map(|line| line.split_whitespace().next()?.parse::<usize>().ok());
     Some(numbers.sum())
 }

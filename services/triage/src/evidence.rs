@@ -85,7 +85,7 @@ impl Failure {
         let lines = || returned.output.lines().filter(|line| !line.trim().is_empty());
         let told = || {
             let clear = lines().find(|line| Reason::of(line).is_some_and(|reason| reason != Reason::Other));
-            clear.or_else(|| lines().find(|line| Reason::of(line).is_some())).or_else(|| lines().last())
+            clear.or_else(|| lines().find(|line| Reason::of(line).is_some())).or_else(|| lines().next_back())
         };
         let line = match &returned.error {
             // grep found nothing

@@ -9,7 +9,7 @@
 //! * `evidence`: what came of them; `table`, `manifest`, `excerpt`, `logs`, `time`: how to read that
 //! * `snapshot`: the evidence, typed
 //! * `rules`: what is wrong, one file for each rule; `correlate`: causes and consequences
-//! * `answer` and `show`: the markdown; `quote`: how text of others gets into it
+//! * `answer`, `show` and `unseen`: the markdown; `quote`: how text of others gets into it
 
 mod answer;
 mod case;
@@ -31,6 +31,7 @@ mod table;
 mod time;
 mod transcript;
 mod triage;
+mod unseen;
 mod words;
 
 pub use triage::Triage;

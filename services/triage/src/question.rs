@@ -105,11 +105,10 @@ impl Question {
             let before = at.checked_sub(1).and_then(|at| words.get(at)).copied().unwrap_or_default();
             question.take_word(word, before, words.get(at + 1).copied().unwrap_or_default());
         }
-        let has = |list: &[&str]| words.iter().any(|word| list.contains(word));
-        let names_cluster = has(words::CLUSTER)
+        let names_cluster = words.iter().any(|word| words::is_cluster(word))
             || question.namespace.is_some()
             || question.mentions.iter().any(|mention| mention.is_certain);
-        question.topic = match (names_cluster, has(words::HOST)) {
+        question.topic = match (names_cluster, words.iter().any(|word| words::is_host(word))) {
             (true, _) => Topic::Cluster,
             (false, true) => Topic::Host,
             (false, false) => Topic::Both,
@@ -184,17 +183,15 @@ fn intent(words: &[&str], question: &Question) -> Intent {
         "show", "list", "get", "give", "print", "display", "describe", "fetch", "view", "see", "tail",
         "what", "which", "any",
     ]) || words.len() <= 5;
-    if asks_to_see && !asks_why {
-        if let Some(show) = shown(words, question) {
-            return Intent::Show(show);
-        }
+    if let Some(show) = shown(words, question).filter(|_| asks_to_see && !asks_why) {
+        return Intent::Show(show);
     }
     if is_unrelated(words) {
         return Intent::Other;
     }
-    let has_signal = has(words::CLUSTER)
-        || has(words::HOST)
-        || has(words::TROUBLE)
+    let has_signal = words.iter().any(|word| words::is_cluster(word))
+        || words.iter().any(|word| words::is_host(word))
+        || words.iter().any(|word| words::is_trouble(word))
         || question.namespace.is_some()
         || question.mentions.iter().any(|mention| mention.is_certain);
     if has_signal || question.mentions.len() == 1 { Intent::Investigate } else { Intent::Other }
@@ -241,9 +238,7 @@ fn shown(words: &[&str], question: &Question) -> Option<Show> {
 
 /// "which pods are pending", "what nodes are not ready": a question about health all the same.
 fn asks_state(words: &[&str]) -> bool {
-    words
-        .iter()
-        .any(|word| words::TROUBLE.contains(word) && !["check", "up", "run", "running"].contains(word))
+    words.iter().any(|word| words::is_trouble(word) && !["check", "up", "run", "running"].contains(word))
 }
 
 fn is_unrelated(words: &[&str]) -> bool {
@@ -296,85 +291,4 @@ fn object_in(words: &[&str]) -> Option<Object> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Question {
-        Question::parse(text)
-    }
-
-    #[test]
-    fn names_are_told_from_words() {
-        let named = |text| {
-            let question = parse(text);
-            let mentions = question
-                .mentions
-                .iter()
-                .map(|mention| mention.word.to_string())
-                .collect::<Vec<_>>()
-                .join(",");
-            format!("{}|{mentions}", question.namespace.map(|name| name.to_string()).unwrap_or_default())
-        };
-        for (text, expected) in [
-            ("what is wrong in namespace payments?", "payments|"),
-            ("What's wrong in the payments namespace?", "payments|"),
-            ("why is checkout slow?", "|checkout"),
-            ("why does pod web-7d9c-x2 in shop crash", "|web-7d9c-x2,shop"),
-            ("what is wrong with deployment/cart -n shop", "shop|cart"),
-            ("check payments/ledger-writer", "payments|ledger-writer"),
-            ("why is something broken", "|"),
-            ("what is wrong with my cluster?", "|"),
-        ] {
-            assert_eq!(named(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn wishes_are_understood() {
-        use Intent::{Investigate, Other};
-        for (text, intent) in [
-            ("list pods in namespace payments", Intent::Show(Show::List(Kind::Pod))),
-            ("show me the logs", Intent::Show(Show::Logs { previous: false })),
-            ("and the events?", Intent::Show(Show::Events)),
-            ("describe deployment checkout-web", Intent::Show(Show::Description)),
-            ("which ports are listening on this machine?", Intent::Show(Show::Ports)),
-            ("what is wrong in namespace payments?", Investigate),
-            ("which pods are pending?", Investigate),
-            ("is my disk full?", Investigate),
-            ("why is checkout slow?", Investigate),
-            ("what is 2+2", Other),
-            ("write a poem about pods", Other),
-            ("what is the capital of France?", Other),
-            ("hello", Other),
-            ("who are you?", Other),
-        ] {
-            assert_eq!(parse(text).intent, intent, "{text}");
-        }
-    }
-
-    #[test]
-    fn topics_are_told_apart() {
-        for (text, topic) in [
-            ("is my disk full?", Topic::Host),
-            ("why is this machine slow?", Topic::Host),
-            ("what is wrong?", Topic::Both),
-            ("are all pods fine?", Topic::Cluster),
-        ] {
-            assert_eq!(parse(text).topic, topic, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_follow_up_is_about_the_last_answer() {
-        let transcript = Transcript {
-            question: "show me the logs".into(),
-            earlier: vec![
-                (Role::User, "what is wrong in payments".into()),
-                (Role::Assistant, "x\n```console\n$ kubectl get pod a-1 -n payments -o yaml\n```\n`kubectl logs a-1 -n payments`".into()),
-            ],
-            ..Transcript::default()
-        };
-        let subject = Question::read(&transcript).refers_to.expect("a subject");
-        assert_eq!(subject.to_string(), "Pod `payments/a-1`");
-    }
-}
+mod tests;

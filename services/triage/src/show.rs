@@ -9,6 +9,7 @@ use crate::{
     question::Show,
     quote,
     snapshot::Pod,
+    unseen,
 };
 
 /// Lines that are shown of what was asked for.
@@ -135,7 +136,7 @@ fn pods(case: &Case<'_>) -> Vec<(Name, Name, u32)> {
 /// What was fetched, shown.
 pub(crate) fn answer(case: &Case<'_>, wish: Show) -> String {
     if let (Access::Closed(failure), false) = (&case.cluster, matches!(wish, Show::Ports | Show::Disks)) {
-        return answer::no_cluster(failure);
+        return unseen::no_cluster(failure);
     }
     let wanted = match wish {
         Show::Ports => vec![look::host::ports()],
@@ -153,7 +154,7 @@ pub(crate) fn answer(case: &Case<'_>, wish: Show) -> String {
     }
     let shown: Vec<String> =
         fetched.iter().filter(|fetched| fetched.failure.is_none()).map(|fetched| block(fetched)).collect();
-    let failed = answer::unseen(
+    let failed = unseen::section(
         case,
         &fetched.iter().filter(|fetched| fetched.failure.is_some()).copied().collect::<Vec<_>>(),
     );

@@ -1,5 +1,10 @@
 //! Tables as kubectl prints them.
 
+use std::rc::Rc;
+
+/// Where each column starts, in characters, and its name.
+type Columns<'a> = Rc<[(usize, &'a str)]>;
+
 /// A row of a table, with where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Row<'a> {
@@ -9,7 +14,7 @@ pub(crate) struct Row<'a> {
     pub(crate) header: &'a str,
     /// The row itself.
     pub(crate) line: &'a str,
-    columns: std::rc::Rc<[(usize, &'a str)]>,
+    columns: Columns<'a>,
 }
 
 impl<'a> Row<'a> {
@@ -26,7 +31,7 @@ impl<'a> Row<'a> {
 /// All rows of all tables in an output. Lines that belong to no table are left out.
 pub(crate) fn rows<'a>(command: &'a str, output: &'a str) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
-    let mut head: Option<(&'a str, std::rc::Rc<[(usize, &'a str)]>)> = None;
+    let mut head: Option<(&'a str, Columns<'a>)> = None;
     for line in output.lines() {
         if is_header(line) {
             head = Some((line, columns(line).into()));

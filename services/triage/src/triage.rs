@@ -93,7 +93,7 @@ fn decide(request: &Request, transcript: &Transcript) -> Next {
         Intent::Show(wish) => show::looks(&case, wish),
         Intent::Investigate | Intent::Other => case.looks(),
     };
-    let calls = calls(request, transcript, &evidence, looks);
+    let calls = calls(request, transcript, &evidence, &looks);
     if !calls.is_empty() && transcript.rounds < ROUNDS {
         return Next::Look(answer::narration(&case, transcript.rounds, calls.len()), calls);
     }
@@ -104,7 +104,7 @@ fn decide(request: &Request, transcript: &Transcript) -> Next {
 }
 
 /// The calls for the looks that were not taken yet.
-fn calls(request: &Request, transcript: &Transcript, evidence: &Evidence, looks: Vec<Look>) -> Vec<ToolCall> {
+fn calls(request: &Request, transcript: &Transcript, evidence: &Evidence, looks: &[Look]) -> Vec<ToolCall> {
     let offered = |name: &str| request.tools.iter().any(|tool| tool.name == name);
     let mut calls: Vec<ToolCall> = Vec::new();
     for look in looks.iter().filter(|look| evidence.of(look).is_none()) {

@@ -2,6 +2,7 @@
 
 mod events;
 mod group;
+pub(crate) mod machine;
 mod objects;
 mod pods;
 

@@ -6,7 +6,7 @@ use crate::{
     look,
     name::Object,
     rules::{Rule, nothing},
-    snapshot::Snapshot,
+    snapshot::{Snapshot, machine},
 };
 
 pub(crate) const RULE: Rule = Rule { wants: nothing, check };
@@ -14,27 +14,6 @@ pub(crate) const RULE: Rule = Rule { wants: nothing, check };
 /// From here on a file system is nearly full.
 const NEARLY: u32 = 90;
 const FULL: u32 = 97;
-
-/// A line of `df -P`.
-struct FileSystem<'a> {
-    used: u32,
-    mount: &'a str,
-    line: &'a str,
-}
-
-impl<'a> FileSystem<'a> {
-    fn read(line: &'a str) -> Option<Self> {
-        let mut words = line.split_whitespace();
-        let device = words.next()?;
-        let used = words.nth(3)?.strip_suffix('%')?.parse().ok()?;
-        let mount = line.get(line.rfind(" /")? + 1..)?;
-        // images that are full by nature, and what has no disk of its own
-        let is_image = ["/dev/loop", "squashfs", "iso9660"].iter().any(|start| device.starts_with(start))
-            || ["/snap/", "/media/", "/sys/", "/proc/"].iter().any(|start| mount.starts_with(start));
-        let is_memory = ["tmpfs", "devtmpfs", "udev", "shm"].contains(&device) && used < FULL;
-        (!is_image && !is_memory).then_some(Self { used, mount, line })
-    }
-}
 
 fn check(snapshot: &Snapshot<'_>) -> Vec<Finding> {
     let shown = |look| snapshot.evidence.of(&look);
@@ -44,9 +23,8 @@ fn check(snapshot: &Snapshot<'_>) -> Vec<Finding> {
 }
 
 fn full(fetched: &Fetched, what: &str) -> Option<Finding> {
-    let mut full: Vec<_> =
-        fetched.lines().filter_map(FileSystem::read).filter(|system| system.used >= NEARLY).collect();
-    full.sort_by_key(|system| std::cmp::Reverse(system.used));
+    let all = machine::file_systems(fetched);
+    let full: Vec<_> = all.iter().filter(|system| system.used >= NEARLY).collect();
     let worst = full.first()?;
     let severity = if worst.used >= FULL { Severity::Outage } else { Severity::Degraded };
     let list: Vec<String> = full.iter().map(|system| format!("`{}` ({} %)", system.mount, system.used)).collect();
@@ -66,19 +44,4 @@ fn full(fetched: &Fetched, what: &str) -> Option<Finding> {
             .next("Find what takes the space", format!("du -xh -d 2 {mount} 2>/dev/null | sort -h | tail -n 20"))
             .next("Look for deleted files that are still open", "lsof +L1")
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_real_file_systems_count() {
-        let read = |line: &'static str| FileSystem::read(line).map(|system| (system.used, system.mount));
-        assert_eq!(read("/dev/sda1 100 95 5 95% /var/lib"), Some((95, "/var/lib")));
-        assert_eq!(read("/dev/loop3 100 100 0 100% /snap/core/1"), None);
-        assert_eq!(read("tmpfs 100 50 50 50% /run"), None);
-        assert_eq!(read("tmpfs 100 100 0 100% /run"), Some((100, "/run")));
-        assert_eq!(read("Filesystem 1024-blocks Used Available Capacity Mounted on"), None);
-    }
 }

@@ -5,25 +5,14 @@ use crate::{
     look::{self, Look},
     name::Object,
     rules::Rule,
-    snapshot::Snapshot,
+    snapshot::{Snapshot, machine},
 };
 
 pub(crate) const RULE: Rule = Rule { wants, check };
 
-/// The load averages of the last 1, 5 and 15 minutes, and the number of processors.
-pub(crate) fn read(snapshot: &Snapshot<'_>) -> Option<([f64; 3], f64)> {
-    let shown = |look| snapshot.evidence.shown(&look);
-    let line = shown(look::host::load())?.lines().last()?;
-    let (_, numbers) = line.rsplit_once("average")?;
-    let numbers = numbers.trim_start_matches(['s', ':']).replace(", ", " ");
-    let mut numbers = numbers.split_whitespace().filter_map(|word| word.replace(',', ".").parse().ok());
-    let processors = shown(look::host::processors())?.lines().next()?.trim().parse().ok()?;
-    Some(([numbers.next()?, numbers.next()?, numbers.next()?], processors))
-}
-
 fn is_high(snapshot: &Snapshot<'_>) -> Option<([f64; 3], f64)> {
     // a short peak is no matter
-    read(snapshot).filter(|([one, five, _], processors)| *five > 1.5 * processors && *one > *processors)
+    machine::load(snapshot.evidence).filter(|([one, five, _], processors)| *five > 1.5 * processors && *one > *processors)
 }
 
 fn wants(snapshot: &Snapshot<'_>) -> Vec<Look> {

@@ -5,21 +5,13 @@ use crate::{
     look::{self, Look},
     name::Object,
     rules::Rule,
-    snapshot::Snapshot,
+    snapshot::{Snapshot, machine},
 };
 
 pub(crate) const RULE: Rule = Rule { wants, check };
 
-/// Total and available, in MiB, from `free -m`.
-pub(crate) fn read(snapshot: &Snapshot<'_>) -> Option<(u64, u64)> {
-    let fetched = snapshot.evidence.shown(&look::host::memory())?;
-    let line = fetched.lines().find(|line| line.starts_with("Mem:"))?;
-    let mut numbers = line.split_whitespace().skip(1).filter_map(|word| word.parse().ok());
-    Some((numbers.next()?, numbers.nth(4)?))
-}
-
 fn is_short(snapshot: &Snapshot<'_>) -> Option<(u64, u64)> {
-    read(snapshot).filter(|(total, available)| available * 10 < *total)
+    machine::memory(snapshot.evidence).filter(|(total, available)| available * 10 < *total)
 }
 
 fn wants(snapshot: &Snapshot<'_>) -> Vec<Look> {

@@ -1,6 +1,7 @@
 //! System services that failed.
 
 use crate::{
+    evidence::Fetched,
     finding::{Finding, Quote, Severity},
     look::{self, Look},
     name::{Name, Object},
@@ -12,7 +13,7 @@ pub(crate) const RULE: Rule = Rule { wants, check };
 
 fn failed(snapshot: &Snapshot<'_>) -> Vec<Name> {
     let fetched = snapshot.evidence.shown(&look::host::failed_units());
-    let lines = fetched.into_iter().flat_map(|fetched| fetched.lines()).filter(|line| line.contains(" failed "));
+    let lines = fetched.into_iter().flat_map(Fetched::lines).filter(|line| line.contains(" failed "));
     lines.filter_map(|line| line.split_whitespace().find_map(Name::parse)).collect()
 }
 

@@ -66,7 +66,7 @@ fn explain(snapshot: &Snapshot<'_>, claim: &Claim<'_>, classes: Option<&[Row<'_>
         .because(cause)
         .quoting(Quote::rows([&claim.row]))
         .quoting(Quote::rows(warnings.iter().take(2).map(|event| &event.row)))
-        .quoting(classes.filter(|_| own.is_none()).and_then(|classes| Quote::rows(classes)));
+        .quoting(classes.filter(|_| own.is_none()).and_then(Quote::rows));
     Some(
         finding
             .next("See the claim and its events", format!("kubectl describe pvc {}{flag}", object.name))

@@ -12,12 +12,17 @@ use crate::{
 
 pub(crate) const RULE: Rule = Rule { wants, check };
 
+/// Labels, as keys and values.
+type Labels<'a> = Vec<(&'a str, &'a str)>;
+/// A pod with its labels.
+type Labelled<'s, 'a> = (&'s Pod<'a>, Labels<'a>);
+
 /// A service without endpoints that should have some: it selects pods, and has an address of its own.
 struct Dead<'s, 'a> {
     service: &'s Service<'a>,
     endpoints: &'s Endpoints<'a>,
     namespace: &'s Name,
-    selector: Vec<(&'a str, &'a str)>,
+    selector: Labels<'a>,
 }
 
 fn dead<'s, 'a>(snapshot: &'s Snapshot<'a>) -> impl Iterator<Item = Dead<'s, 'a>> {
@@ -36,7 +41,7 @@ fn dead<'s, 'a>(snapshot: &'s Snapshot<'a>) -> impl Iterator<Item = Dead<'s, 'a>
     })
 }
 
-fn labels(text: &str) -> Vec<(&str, &str)> {
+fn labels(text: &str) -> Labels<'_> {
     text.split(',').filter_map(|pair| pair.split_once('=')).collect()
 }
 
@@ -45,7 +50,7 @@ fn is_within(selector: &[(&str, &str)], labels: &[(&str, &str)]) -> bool {
 }
 
 /// The pods of a namespace whose labels are known.
-fn labelled<'s, 'a>(snapshot: &'s Snapshot<'a>, namespace: &'s Name) -> impl Iterator<Item = (&'s Pod<'a>, Vec<(&'a str, &'a str)>)> {
+fn labelled<'s, 'a>(snapshot: &'s Snapshot<'a>, namespace: &'s Name) -> impl Iterator<Item = Labelled<'s, 'a>> {
     snapshot.pods.iter().filter(move |pod| pod.namespace == *namespace).filter_map(|pod| {
         let labels = snapshot.labels.get(&(pod.namespace.clone(), pod.name.clone()))?;
         Some((pod, self::labels(labels)))
@@ -143,7 +148,7 @@ fn selects_nothing(snapshot: &Snapshot<'_>, dead: &Dead<'_, '_>) -> Finding {
 }
 
 /// Pods that the selector nearly matches, and the labels that it should name, as JSON.
-fn candidates<'s, 'a>(snapshot: &'s Snapshot<'a>, dead: &'s Dead<'_, '_>) -> (Vec<(&'s Pod<'a>, Vec<(&'a str, &'a str)>)>, String) {
+fn candidates<'s, 'a>(snapshot: &'s Snapshot<'a>, dead: &'s Dead<'_, '_>) -> (Vec<Labelled<'s, 'a>>, String) {
     let is_near = |pod: &Pod<'_>, labels: &[(&str, &str)]| {
         let name = dead.service.object.name.as_str();
         dead.selector.iter().any(|(key, value)| {
