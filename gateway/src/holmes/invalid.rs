@@ -12,10 +12,12 @@ use crate::problem::Problem;
 const MOST_ERRORS: usize = 100;
 
 /// Where an error is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub(super) enum Loc {
     Key(&'static str),
+    /// A key of the client's choice.
+    Member(String),
     Index(usize),
 }
 
@@ -126,7 +128,7 @@ impl Errors {
 }
 
 fn in_body(path: &[Loc]) -> Vec<Loc> {
-    std::iter::once(Loc::Key("body")).chain(path.iter().copied()).collect()
+    std::iter::once(Loc::Key("body")).chain(path.iter().cloned()).collect()
 }
 
 /// The answer to one error.

@@ -1,6 +1,8 @@
 //! The body of `POST /api/chat`: checked field by field, so that a client learns of all its mistakes at once.
 //! Unknown fields are ignored.
 
+use std::collections::HashMap;
+
 use domain::{Image, Message};
 use http::StatusCode;
 use serde_json::value::RawValue;
@@ -17,6 +19,7 @@ use super::{
 const HISTORY: &str = "conversation_history";
 const IMAGES: &str = "images";
 const RESPONSE_FORMAT: &str = "response_format";
+const BEHAVIOR_CONTROLS: &str = "behavior_controls";
 
 /// A valid request.
 #[derive(Debug)]
@@ -53,6 +56,8 @@ pub(super) fn parse(body: &[u8]) -> Result<Question, Problem> {
         response_format_json: check.response_format(),
         additional_system_prompt: check.string("additional_system_prompt").unwrap_or_default(),
         limits: None,
+        behavior_controls: check.behavior_controls(),
+        files: Vec::new(),
     };
     let stream = check.stream();
     check.errors.into_result()?;
@@ -119,15 +124,18 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Pydantic's idea of a boolean.
     fn stream(&mut self) -> bool {
-        let path = [Loc::Key("stream")];
-        let Some(value) = self.members.get("stream").copied() else { return false };
+        let value = self.members.get("stream").copied();
+        value.is_some_and(|value| self.boolean(value, &[Loc::Key("stream")]))
+    }
+
+    /// Pydantic's idea of a boolean.
+    fn boolean(&mut self, value: &RawValue, path: &[Loc]) -> bool {
         let word = match Type::of(value) {
             Type::Bool | Type::Number => value.get().to_owned(),
-            Type::String => self.text(value, &path).to_ascii_lowercase(),
+            Type::String => self.text(value, path).to_ascii_lowercase(),
             Type::Object | Type::Array | Type::Null => {
-                self.errors.add(Kind::Bool, &path, value);
+                self.errors.add(Kind::Bool, path, value);
                 return false;
             }
         };
@@ -135,10 +143,26 @@ impl<'a> Check<'a> {
             "true" | "1" | "1.0" | "t" | "y" | "yes" | "on" => true,
             "false" | "0" | "0.0" | "f" | "n" | "no" | "off" => false,
             _ => {
-                self.errors.add(Kind::BoolParsing, &path, value);
+                self.errors.add(Kind::BoolParsing, path, value);
                 false
             }
         }
+    }
+
+    fn behavior_controls(&mut self) -> HashMap<String, bool> {
+        let Some(value) = self.get(BEHAVIOR_CONTROLS) else { return HashMap::new() };
+        let path = [Loc::Key(BEHAVIOR_CONTROLS)];
+        let Some(controls) = raw::members(value) else {
+            // The syntax is fine: of an object, only a key with half a surrogate pair can be the matter.
+            let kind = if Type::of(value) == Type::Object { Kind::Unicode } else { Kind::Dict };
+            self.errors.add(kind, &path, value);
+            return HashMap::new();
+        };
+        let controls = controls.into_iter().map(|(key, value)| {
+            let path = [Loc::Key(BEHAVIOR_CONTROLS), Loc::Member(key.clone())];
+            (key, self.boolean(value, &path))
+        });
+        controls.collect()
     }
 
     fn response_format(&mut self) -> String {

@@ -67,6 +67,7 @@ async fn the_question_reaches_the_agent_whole() {
         "ask": "and now?",
         "model": "second",
         "additional_system_prompt": "Be terse.",
+        "behavior_controls": {"todowrite_reminder": false, "ai_safety": "yes"},
         "response_format": {"type": "json_object"},
         "images": ["data:image/png;base64,AA==", {"url": "https://a.example/x", "detail": "low"}],
         "conversation_history": [
@@ -84,6 +85,8 @@ async fn the_question_reaches_the_agent_whole() {
     assert_eq!(asked.question, "and now?");
     assert_eq!(asked.model, "second");
     assert_eq!(asked.additional_system_prompt, "Be terse.");
+    let controls = [("todowrite_reminder", false), ("ai_safety", true)];
+    assert_eq!(asked.behavior_controls, controls.map(|(key, on)| (key.to_owned(), on)).into());
     assert_eq!(asked.response_format_json, r#"{"type":"json_object"}"#);
     assert_eq!(
         asked.images.iter().map(|image| image.url.as_str()).collect::<Vec<_>>(),

@@ -49,6 +49,18 @@ fn rows() -> Vec<Row> {
             r#"{"ask": "x", "response_format": "json"}"#,
             vec![("dict_type", json!(["body", "response_format"]), json!("json"))],
         ),
+        (
+            r#"{"ask": "x", "behavior_controls": ["intro"]}"#,
+            vec![("dict_type", json!(["body", "behavior_controls"]), json!(["intro"]))],
+        ),
+        (
+            r#"{"ask": "x", "behavior_controls": {"intro": null, "files": "maybe", "anything": 2}}"#,
+            vec![
+                ("bool_parsing", json!(["body", "behavior_controls", "anything"]), json!(2)),
+                ("bool_parsing", json!(["body", "behavior_controls", "files"]), json!("maybe")),
+                ("bool_type", json!(["body", "behavior_controls", "intro"]), json!(null)),
+            ],
+        ),
         (r#"{"ask": "x", "images": "y"}"#, vec![("list_type", json!(["body", "images"]), json!("y"))]),
         (
             r#"{"ask": "x", "images": [1]}"#,
@@ -102,6 +114,8 @@ async fn half_a_surrogate_pair_is_no_text() {
     let response = world.ask(r#"{"ask": "\ud83d"}"#).send().await.unwrap();
     assert_eq!(response.status(), 422);
     assert!(response.text().await.unwrap().contains("string_unicode"));
+    let key = r#"{"ask": "x", "behavior_controls": {"\ud83d": true}}"#;
+    assert_eq!(reply(world.ask(key)).await.0, 422);
 }
 
 #[tokio::test]
@@ -135,6 +149,8 @@ async fn what_the_original_accepts_is_accepted() {
         r#"{"ask": "x", "nonsense": 1}"#,
         r#"{"ask": "x", "conversation_history": []}"#,
         r#"{"ask": "x", "conversation_history": null, "model": null, "images": null, "response_format": null}"#,
+        r#"{"ask": "x", "behavior_controls": null}"#,
+        r#"{"ask": "x", "behavior_controls": {"intro": "off", "no_such_section": 1}}"#,
         r#"{"ask": "x", "stream": "no"}"#,
         r#"{"ask": "x", "stream": 0}"#,
         r#"{"ask": "1", "ask": "2"}"#,
