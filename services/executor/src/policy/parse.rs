@@ -45,7 +45,8 @@ fn join(
         if pipeline.timed.is_some() {
             return Err(Construct("`time`"));
         }
-        if pipeline.bang {
+        // `! !` alone has no command at all, and two of them cancel each other.
+        if pipeline.bang || pipeline.seq.is_empty() {
             return Err(Construct("`!`"));
         }
         let commands = pipeline.seq.iter().map(|command| simple(command, options));

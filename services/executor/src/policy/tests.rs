@@ -195,10 +195,12 @@ proptest! {
 fn unquoted_programs(script: &str) -> Vec<String> {
     let mut programs = Vec::new();
     let (mut word, mut quoted, mut expects_program) = (String::new(), false, true);
-    for symbol in script.chars().chain([' ']) {
+    let mut symbols = script.chars().chain([' ']);
+    while let Some(symbol) = symbols.next() {
         match symbol {
             '\'' => quoted = !quoted,
             _ if quoted => word.push(symbol),
+            '\\' => word.extend(symbols.next()),
             ' ' | ';' | '|' => {
                 if expects_program && !word.is_empty() {
                     programs.push(std::mem::take(&mut word));
