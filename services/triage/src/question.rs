@@ -181,7 +181,7 @@ fn intent(words: &[&str], question: &Question) -> Intent {
     ]);
     let asks_to_see = has(&[
         "show", "list", "get", "give", "print", "display", "describe", "fetch", "view", "see", "tail",
-        "what", "which", "any",
+        "what", "which", "any", "many", "much", "usage", "top",
     ]) || words.len() <= 5;
     if let Some(show) = shown(words, question).filter(|_| asks_to_see && !asks_why) {
         return Intent::Show(show);

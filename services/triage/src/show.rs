@@ -152,12 +152,12 @@ pub(crate) fn answer(case: &Case<'_>, wish: Show) -> String {
     if fetched.is_empty() {
         return nothing(case);
     }
-    let shown: Vec<String> =
-        fetched.iter().filter(|fetched| fetched.failure.is_none()).map(|fetched| block(fetched)).collect();
-    let failed = unseen::section(
-        case,
-        &fetched.iter().filter(|fetched| fetched.failure.is_some()).copied().collect::<Vec<_>>(),
-    );
+    let (failed, mut fetched): (Vec<&Fetched>, Vec<&Fetched>) =
+        fetched.into_iter().partition(|fetched| fetched.failure.is_some());
+    // the log of a container that waits is that of its previous run
+    fetched.dedup_by(|later, first| later.output == first.output);
+    let shown: Vec<String> = fetched.iter().map(|fetched| block(fetched)).collect();
+    let failed = unseen::section(case, &failed);
     let headline = match shown.len() {
         0 => "**I could not fetch that.**".to_owned(),
         _ => format!("**{}**", headline(case, wish, &fetched)),
@@ -201,13 +201,13 @@ fn headline(case: &Case<'_>, wish: Show, fetched: &[&Fetched]) -> String {
     }
 }
 
-/// The output; of a long one the end, which is the newest of a log, or the beginning.
+/// The output, or its beginning.
 fn block(fetched: &Fetched) -> String {
     let lines: Vec<String> = fetched.output.lines().map(str::to_owned).collect();
     if lines.iter().all(|line| line.trim().is_empty()) {
         return format!("`{}` printed nothing.", fetched.command);
     }
-    quote::block(&fetched.command, &lines, LINES)
+    quote::block(&fetched.command, &lines, LINES).trim_end().to_owned()
 }
 
 fn nothing(case: &Case<'_>) -> String {

@@ -1,6 +1,6 @@
 //! Reads a request: what is asked now, what was said before, and what the tools returned in this run.
 
-use domain::{Message, Role};
+use domain::{Message, Role, ToolCall};
 use model::Request;
 use serde_json::{Map, Value};
 
@@ -49,7 +49,7 @@ impl Transcript {
             question: question_of(&message),
             message,
             earlier: earlier.iter().filter_map(spoken).collect(),
-            results: run.iter().filter_map(|message| returned(message, run)).collect(),
+            results: results(run),
             rounds: run.iter().filter(|message| !message.tool_calls.is_empty()).count(),
             calls: messages.iter().map(|message| message.tool_calls.len()).sum(),
         }
@@ -70,9 +70,16 @@ fn spoken(message: &Message) -> Option<(Role, String)> {
     }
 }
 
-fn returned(message: &Message, run: &[Message]) -> Option<Returned> {
-    let (id, tool) = message.answers.as_ref()?;
-    let call = run.iter().flat_map(|message| &message.tool_calls).find(|call| call.id == *id)?;
+/// What the calls of a run returned, in the order in which they were made.
+fn results(run: &[Message]) -> Vec<Returned> {
+    let calls = run.iter().flat_map(|message| &message.tool_calls);
+    let answer = |call: &ToolCall| {
+        run.iter().find(|message| message.answers.as_ref().is_some_and(|(id, _)| *id == call.id))
+    };
+    calls.filter_map(|call| Some(returned(call, answer(call)?))).collect()
+}
+
+fn returned(call: &ToolCall, message: &Message) -> Returned {
     let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
     let text = message.joined_text();
     let body = text.split_once(ANNOUNCEMENT).map_or(text.as_str(), |(_, body)| body);
@@ -85,12 +92,12 @@ fn returned(message: &Message, run: &[Message]) -> Option<Returned> {
         None => (None, body),
     };
     let output = command.and_then(|command| output.strip_prefix(command)).unwrap_or(output);
-    Some(Returned {
-        tool: tool.clone(),
+    Returned {
+        tool: call.name.clone(),
         output: output.strip_prefix('\n').unwrap_or(output).to_owned(),
         error: error.map(str::to_owned),
         arguments,
-    })
+    }
 }
 
 fn without_metadata(body: &str) -> &str {
@@ -120,7 +127,7 @@ fn split_error(body: &str) -> (Option<&str>, &str) {
 
 #[cfg(test)]
 mod tests {
-    use domain::{CallId, ToolCall};
+    use domain::CallId;
 
     use super::*;
 

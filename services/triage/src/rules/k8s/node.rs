@@ -6,6 +6,7 @@ use crate::{
     quote,
     rules::Rule,
     snapshot::{Node, Snapshot},
+    table,
 };
 
 pub(crate) const RULE: Rule = Rule { wants, check };
@@ -25,7 +26,8 @@ fn not_ready(snapshot: &Snapshot<'_>, node: &Node<'_>) -> Finding {
     let conditions = snapshot.evidence.shown(&look::conditions(&node.object));
     let ready = conditions.and_then(|fetched| fetched.lines().find(|line| line.starts_with("Ready=")));
     let said = ready.and_then(|line| line.split_once(": ")).map(|(_, message)| message.trim_end_matches('.'));
-    let on_it = snapshot.pods.iter().filter(|pod| pod.node.as_ref() == Some(name)).count();
+    let placed = snapshot.evidence.shown(&look::pods_on(name));
+    let on_it = placed.map_or(0, |fetched| table::rows(&fetched.command, &fetched.output).len());
     let pods = match on_it {
         0 => String::new(),
         1 => "; one pod was placed on it".to_owned(),
@@ -56,7 +58,7 @@ fn not_ready(snapshot: &Snapshot<'_>, node: &Node<'_>) -> Finding {
 
 fn under_pressure(snapshot: &Snapshot<'_>) -> Vec<Finding> {
     let Some(fetched) = snapshot.evidence.shown(&look::node_conditions()) else { return Vec::new() };
-    let rows = crate::table::rows(&fetched.command, &fetched.output);
+    let rows = table::rows(&fetched.command, &fetched.output);
     let findings = snapshot.nodes.iter().filter_map(|node| {
         let row = rows.iter().find(|row| row.cell("NAME") == Some(node.object.name.as_str()))?;
         let met: Vec<&str> = row.cell("MET")?.split(',').filter(|kind| *kind != "Ready").collect();
