@@ -2,7 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{support::ask, transcript::Recording};
+use domain::{Message, Role};
+use model::Request;
+
+use crate::{
+    support::{ask, call},
+    transcript::Recording,
+};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -49,4 +55,12 @@ fn each_rule_has_a_recording() {
         let name = rule.file_stem().and_then(|name| name.to_str()).expect("a name");
         assert!(!files(&folder("tests/fixtures").join(name), "txt").is_empty(), "no recording for {name}");
     }
+}
+
+#[test]
+fn without_tools_it_answers_with_what_it_has() {
+    let question = Message::text(Role::User, "what is wrong in namespace shop?");
+    let reply = call(Request { messages: vec![question], ..Request::default() });
+    assert!(reply.message.tool_calls.is_empty());
+    assert!(reply.message.joined_text().starts_with("**I could not look at anything**"));
 }
