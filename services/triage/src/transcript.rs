@@ -5,11 +5,10 @@ use model::Request;
 use serde_json::{Map, Value};
 
 /// Text between the parameters and the output of a tool message.
-const ANNOUNCEMENT: &str = "The tool call output follows on the next line.\n";
+const ANNOUNCEMENT: &str = "Its output follows.\n";
 const METADATA: &str = "tool_call_metadata=";
 /// Text that agents append to the question.
-const APPENDED: [&str; 3] =
-    ["\n\nWhen querying tools, always query", "The current UTC date and time are", "\n\n# General "];
+const APPENDED: [&str; 1] = ["The current UTC date and time are"];
 
 /// A request, taken apart.
 #[derive(Debug, Default)]
@@ -136,9 +135,8 @@ mod tests {
         let id = CallId::new("c1");
         let mut asks = Message::text(Role::Assistant, "");
         asks.tool_calls = vec![ToolCall { id: id.clone(), name: "bash".into(), arguments }];
-        let text = format!("Params used for the tool call: {{\"command\": \"df -P\"}}. {ANNOUNCEMENT}{body}");
-        let question =
-            "disk?\n\n\n\nWhen querying tools, always query for the relevant time period. The current";
+        let text = format!("Called with {{\"command\": \"df -P\"}}. {ANNOUNCEMENT}{body}");
+        let question = "disk?\n\nThe current UTC date and time are";
         let messages = vec![Message::text(Role::User, question), asks, Message::tool(id, "bash", text)];
         Request { messages, ..Request::default() }
     }

@@ -2,11 +2,13 @@
 //!
 //! # Layout
 //! * [`client`]: an HTTP client that reads event streams
+//! * [`collector`]: an OTLP collector that keeps what it gets
 //! * [`components`]: what a machine may lack
 //! * [`models`]: scripted model servers
 //! * [`process`]: real sleuth processes
 
 pub mod client;
+pub mod collector;
 pub mod components;
 pub mod models;
 pub mod process;

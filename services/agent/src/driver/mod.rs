@@ -20,6 +20,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tracing::Instrument as _;
 
 use crate::{
     runs::Progress,
@@ -161,7 +162,7 @@ impl Driver {
                 let request = self.request(offer_tools, note);
                 let asking =
                     asking::ask(Arc::clone(&self.setup.model), request, message, self.inputs.clone());
-                self.asking = Some(AbortOnDropHandle::new(tokio::spawn(asking)));
+                self.asking = Some(AbortOnDropHandle::new(tokio::spawn(asking.in_current_span())));
             }
             Effect::StopModel => self.asking = None,
             Effect::Plan(calls) => {
@@ -171,7 +172,7 @@ impl Driver {
                     self.setup.context.clone(),
                     self.inputs.clone(),
                 );
-                self.planning = Some(AbortOnDropHandle::new(tokio::spawn(planning)));
+                self.planning = Some(AbortOnDropHandle::new(tokio::spawn(planning.in_current_span())));
             }
             Effect::StopPlan => self.planning = None,
             Effect::RunTool(call) => self.run_tool(call),

@@ -2,10 +2,10 @@
 
 use crate::{Ceiling, ToolCall, ToolResult};
 
-/// How a model reads a tool's result. HolmesGPT's form, because its clients send it back as history.
+/// How a model reads a tool's result. The second line has HolmesGPT's form: its clients look for it.
 pub(super) fn tool_message(call: &ToolCall, result: &ToolResult) -> String {
     let head = format!(
-        "Params used for the tool call: {}. The tool call output follows on the next line.\n\
+        "Called with {}. Its output follows.\n\
          tool_call_metadata={{\"tool_name\": {}, \"tool_call_id\": {}}}",
         call.arguments,
         json_string(&call.name),

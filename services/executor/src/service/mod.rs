@@ -4,7 +4,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt as _};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, metadata::MetadataMap};
 use tracing::Instrument as _;
 use wire::executor::{
     AnswerHostCallRequest, AnswerHostCallResponse, AttachRequest, Caller, CancelRequest, CancelResponse,
@@ -86,16 +86,25 @@ impl Service {
         self.executions.find(key).ok_or_else(unknown)
     }
 
-    fn start(&self, key: Key, execution: &Arc<Execution>, tool: &'static Tool, request: &ExecuteRequest) {
+    fn start(
+        &self,
+        key: Key,
+        execution: &Arc<Execution>,
+        tool: &'static Tool,
+        request: &ExecuteRequest,
+        metadata: &MetadataMap,
+    ) {
         let span = tracing::info_span!(
             "execute_tool",
             otel.name = format!("execute_tool {}", tool.name),
+            otel.kind = "server",
             gen_ai.operation.name = "execute_tool",
             gen_ai.tool.name = tool.name,
             gen_ai.tool.call.id = request.call_id,
             sleuth.run.id = request.run_id,
             process.exit.code = tracing::field::Empty,
         );
+        runtime::propagation::extract_metadata(metadata, &span);
         let run_time = (request.timeout_ms > 0).then(|| Duration::from_millis(request.timeout_ms));
         let (execution, executions) = (Arc::clone(execution), Arc::clone(&self.executions));
         let workshop = Arc::clone(&self.workshop);
@@ -157,7 +166,7 @@ impl ToolExecutor for Service {
     }
 
     async fn execute(&self, request: Request<ExecuteRequest>) -> Result<Response<Events>, Status> {
-        let request = request.into_inner();
+        let (metadata, _, request) = request.into_parts();
         let tool = self.tool(&request.tool)?;
         let key = key(request.caller.as_ref(), &request.execution_id)?;
         let call = Call { tool: request.tool.clone(), arguments_json: request.arguments_json.clone() };
@@ -165,7 +174,7 @@ impl ToolExecutor for Service {
             Admission::New(execution) => {
                 // The stream reads it from here on, so that it is not an orphan before it starts.
                 let events = self.events(&execution, 0);
-                self.start(key, &execution, tool, &request);
+                self.start(key, &execution, tool, &request, &metadata);
                 return Ok(events);
             }
             Admission::Known(execution) => execution,

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use domain::{CallId, Message, Role, ToolCall};
+use domain::{CallId, Message, Role, Run, ToolCall, ToolResult, ToolStatus};
 use futures_util::StreamExt;
 use model::{Delta, Model, Reply, Request, ToolSpec};
 use serde_json::{Value, json};
@@ -71,11 +71,14 @@ pub(crate) fn call(request: Request) -> Reply {
 
 /// A tool message as the agent composes it.
 pub(crate) fn result(id: CallId, tool: &str, arguments: &str, body: &str) -> Message {
-    let text = format!(
-        "Params used for the tool call: {arguments}. The tool call output follows on the next line.\n\
-         tool_call_metadata={{\"tool_name\": \"{tool}\", \"tool_call_id\": \"{id}\"}}{body}"
-    );
-    Message::tool(id, tool, text)
+    let call = ToolCall { id, name: tool.to_owned(), arguments: arguments.to_owned() };
+    let result = ToolResult {
+        status: ToolStatus::Success,
+        data: body.to_owned(),
+        error: None,
+        ..ToolResult::error("")
+    };
+    Run::tool_message(&call, &result)
 }
 
 /// Runs a command line here, and says what came of it in the words of the `bash` tool.
