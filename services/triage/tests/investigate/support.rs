@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use domain::{CallId, Message, Role, Run, ToolCall, ToolResult, ToolStatus};
+use domain::{CallId, Message, Role, ToolCall, ToolResult, ToolStatus};
 use futures_util::StreamExt;
 use model::{Delta, Model, Reply, Request, ToolSpec};
 use serde_json::{Value, json};
@@ -78,7 +78,7 @@ pub(crate) fn result(id: CallId, tool: &str, arguments: &str, body: &str) -> Mes
         error: None,
         ..ToolResult::error("")
     };
-    Run::tool_message(&call, &result)
+    domain::Run::tool_message(&call, &result)
 }
 
 /// Runs a command line here, and says what came of it in the words of the `bash` tool.

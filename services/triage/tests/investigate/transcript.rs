@@ -57,7 +57,7 @@ impl Recording {
             return self.ask.clone();
         }
         format!(
-            "{}\n\n\n\nWhen querying tools, always query for the relevant time period. The current UTC date and time are {}+00:00.",
+            "{}\n\nThe current UTC date and time are {}.",
             self.ask, self.now
         )
     }
