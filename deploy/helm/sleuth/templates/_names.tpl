@@ -1,0 +1,61 @@
+{{/* Names, labels and addresses that several objects share. */}}
+
+{{- define "sleuth.name" -}}
+{{ default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "sleuth.fullname" -}}
+{{- $name := include "sleuth.name" . -}}
+{{- if .Values.fullnameOverride -}}
+{{ .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name -}}
+{{ .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else -}}
+{{ printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* The Deployments of the mode, separated by spaces. */}}
+{{- define "sleuth.components" -}}
+{{ eq .Values.mode "single" | ternary "server" "gateway agent executor" }}
+{{- end }}
+
+{{/* Who answers HTTP, who answers questions, who runs commands. */}}
+{{- define "sleuth.http" -}}{{ eq .Values.mode "single" | ternary "server" "gateway" }}{{- end }}
+{{- define "sleuth.grpc" -}}{{ eq .Values.mode "single" | ternary "server" "agent" }}{{- end }}
+{{- define "sleuth.runner" -}}{{ eq .Values.mode "single" | ternary "server" "executor" }}{{- end }}
+
+{{/* Labels that never change, of (dict "root" $ "component" name). */}}
+{{- define "sleuth.selector" -}}
+app.kubernetes.io/name: {{ include "sleuth.name" .root }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{- define "sleuth.labels" -}}
+app.kubernetes.io/name: {{ include "sleuth.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "sleuth.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end }}
+{{- end }}
+
+{{- define "sleuth.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ default (include "sleuth.fullname" .) .Values.serviceAccount.name }}
+{{- else -}}
+{{ default "default" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- define "sleuth.keySecret" -}}
+{{ default (printf "%s-api-key" (include "sleuth.fullname" .)) .Values.apiKey.existingSecret }}
+{{- end }}
