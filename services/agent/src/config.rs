@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use domain::Limits;
 
+use crate::{prompt::EnabledPrompts, runbooks::Runbooks};
+
 /// Settings of the agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -17,6 +19,10 @@ pub struct Config {
     pub drain_time: Duration,
     /// Name of the cluster that the tools see, for the prompt.
     pub cluster_name: Option<String>,
+    /// The only prompt sections that may be on; `None` leaves it to the defaults and the requests.
+    pub enabled_prompts: Option<EnabledPrompts>,
+    /// What models may read of known problems.
+    pub runbooks: Runbooks,
     /// Share of a model's context window that one tool result may take, in percent.
     pub tool_result_percent: u64,
     /// Tokens that one tool result may have.
@@ -33,6 +39,8 @@ impl Default for Config {
             disconnect_grace: Duration::ZERO,
             drain_time: Duration::from_secs(20),
             cluster_name: None,
+            enabled_prompts: None,
+            runbooks: Runbooks::default(),
             tool_result_percent: 15,
             tool_result_tokens: 25_000,
             max_request_bytes: 64 << 20,

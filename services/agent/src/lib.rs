@@ -7,11 +7,13 @@
 //! * `driver/`: performs what a run's machine decides
 //! * `tools/`: where tools are and how they are called
 //! * `prompt/`: what a model is told
+//! * `runbooks/`: what is known of how to investigate
 
 mod config;
 mod driver;
 mod prompt;
 mod rpc;
+mod runbooks;
 mod runs;
 mod telemetry;
 mod tools;
@@ -23,7 +25,9 @@ use store::EventLog;
 use wire::{Transport, agent::agent_server::AgentServer};
 
 pub use config::Config;
+pub use prompt::EnabledPrompts;
 pub use rpc::Service;
+pub use runbooks::{RunbookError, Runbooks};
 use runs::Runs;
 use tools::Tools;
 
@@ -42,7 +46,7 @@ impl std::fmt::Debug for Agent {
 impl Agent {
     /// An agent that asks these models, calls the tools behind `executor` and writes to `log`.
     pub fn new(config: Config, models: Catalogue, executor: Transport, log: Arc<dyn EventLog>) -> Self {
-        let tools = Tools::new(executor);
+        let tools = Tools::new(executor, config.runbooks.clone());
         Self { runs: Arc::new(Runs::new(config, models, tools, log)) }
     }
 

@@ -149,6 +149,12 @@ pub(crate) struct Answering {
     /// Name of the Kubernetes cluster, for the prompt.
     #[arg(long, env = "CLUSTER_NAME", value_name = "NAME")]
     pub(crate) cluster_name: Option<String>,
+    /// Folder with runbooks of your own, each a file NAME/SKILL.md; or with HolmesGPT's catalog.json.
+    #[arg(long, env = "SLEUTH_RUNBOOKS", value_name = "FOLDER")]
+    pub(crate) runbooks: Option<PathBuf>,
+    /// The only sections of the prompt that are on, whatever a request says; `none` for none.
+    #[arg(long, env = "ENABLED_PROMPTS", value_name = "KEY", value_delimiter = ',')]
+    pub(crate) enabled_prompts: Option<Vec<String>>,
     /// Model calls that a run may make; the last one must answer. [default: 100]
     #[arg(long, env = "MAX_STEPS", value_name = "N")]
     pub(crate) max_steps: Option<u32>,
@@ -172,12 +178,11 @@ pub(crate) struct Client {
     /// gRPC address of an agent. Without it, sleuth starts what it needs by itself.
     #[arg(long, env = "SLEUTH_SERVER", value_name = "URL")]
     pub(crate) server: Option<String>,
-    /// YAML file with models, if no server is named.
-    #[arg(long, env = "MODEL_LIST_FILE_LOCATION", value_name = "FILE")]
-    pub(crate) model_list: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten, next_help_heading = "Options where no server is named")]
+    pub(crate) answering: Answering,
 }
 
 /// `sleuth ask`.
@@ -188,6 +193,12 @@ pub(crate) struct Ask {
     /// Name of the model that answers; `sleuth models` lists them.
     #[arg(long, short, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// Text file that belongs to the question, such as a log. Can be given several times.
+    #[arg(long = "file", short, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Answer faster: without a written plan.
+    #[arg(long)]
+    pub(crate) fast_mode: bool,
     #[command(flatten)]
     pub(crate) client: Client,
 }

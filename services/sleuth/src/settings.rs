@@ -23,6 +23,8 @@ pub(crate) struct File {
     allowed_hosts: Option<Vec<String>>,
     model_list: Option<PathBuf>,
     cluster_name: Option<String>,
+    runbooks: Option<PathBuf>,
+    enabled_prompts: Option<Vec<String>>,
     max_steps: Option<u32>,
     max_cost: Option<f64>,
     max_tokens: Option<u64>,
@@ -118,11 +120,17 @@ impl File {
     }
 
     /// The agent's settings.
-    pub(crate) fn agent(&self, flags: &Answering) -> agent::Config {
+    pub(crate) fn agent(&self, flags: &Answering) -> anyhow::Result<agent::Config> {
         let most = Limits::default();
         let wall_time = flags.max_seconds.or(self.max_seconds).map_or(most.wall_time, Duration::from_secs);
         let default = agent::Config::default();
-        agent::Config {
+        let runbooks = match flags.runbooks.as_ref().or(self.runbooks.as_ref()) {
+            Some(folder) => default.runbooks.with_folder(folder).context("--runbooks")?,
+            None => default.runbooks,
+        };
+        let prompts = flags.enabled_prompts.as_ref().or(self.enabled_prompts.as_ref());
+        let prompts = prompts.into_iter().flatten().map(String::as_str);
+        Ok(agent::Config {
             limits: Limits {
                 steps: flags.max_steps.or(self.max_steps).unwrap_or(most.steps).max(1),
                 tokens: flags.max_tokens.or(self.max_tokens),
@@ -132,8 +140,10 @@ impl File {
             },
             max_runs: flags.max_runs.or(self.max_runs).unwrap_or(default.max_runs),
             cluster_name: flags.cluster_name.clone().or_else(|| self.cluster_name.clone()),
+            enabled_prompts: agent::EnabledPrompts::parse(prompts),
+            runbooks,
             ..default
-        }
+        })
     }
 
     /// The text of the model list, if there is one.

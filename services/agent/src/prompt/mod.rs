@@ -1,83 +1,144 @@
 //! What a model is told before the conversation, and with the question.
 //!
 //! The system prompt is the same over a run and nearly the same over all runs, so that providers can cache it;
-//! what changes from question to question, the time, goes along with the question.
+//! what changes from question to question, such as the time, goes along with the question.
+
+mod section;
 
 use domain::{Image, Message, Part, Role};
 use jiff::{Timestamp, tz::TimeZone};
 
-use crate::{config::Config, tools::Offer};
+use crate::{runbooks::Runbooks, tools::Offer};
 
-const SECTIONS: [&str; 5] = [
-    include_str!("../../prompts/intro.md"),
-    include_str!("../../prompts/investigation.md"),
-    include_str!("../../prompts/safety.md"),
-    include_str!("../../prompts/permissions.md"),
-    include_str!("../../prompts/style.md"),
-];
+pub use section::EnabledPrompts;
+pub(crate) use section::Sections;
+use section::{Place, Section};
 
-/// The agent's own prompt, with what the client adds to it.
-pub(crate) fn system(config: &Config, offer: &Offer, addition: &str) -> String {
-    let mut prompt = SECTIONS.map(str::trim).join("\n\n");
-    if let Some(cluster) = &config.cluster_name {
-        prompt.push_str(&format!("\n\nThe tools look at the Kubernetes cluster `{cluster}`."));
-    }
-    if !offer.instructions.is_empty() {
-        prompt.push_str("\n\n# Toolsets");
-    }
-    for (toolset, text) in offer.instructions.iter() {
-        prompt.push_str(&format!("\n\n## {toolset}\n\n{}", text.trim()));
-    }
-    if !addition.trim().is_empty() {
-        prompt.push_str("\n\n");
-        prompt.push_str(addition.trim());
-    }
-    prompt
+/// Comes after the question, before everything that is added to it.
+const ADDED: &str = "\n\n# General context\n\n";
+/// Name of the tool that keeps a list of tasks.
+const TODO_TOOL: &str = "TodoWrite";
+
+/// A text file that belongs to the question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct File {
+    pub name: String,
+    pub text: String,
 }
 
-/// The question as a message. `now` is in nanoseconds since the Unix epoch.
-pub(crate) fn question(text: &str, images: Vec<Image>, now: i64) -> Message {
-    let text = format!("{text}\n\n{}", time_context(now));
-    let images = images.into_iter().map(Part::Image);
-    Message::new(Role::User, std::iter::once(Part::Text(text)).chain(images).collect())
+/// Everything that a prompt may speak of.
+#[derive(Clone, Copy)]
+pub(crate) struct Prompt<'a> {
+    pub sections: &'a Sections,
+    pub cluster_name: Option<&'a str>,
+    pub offer: &'a Offer,
+    pub runbooks: &'a Runbooks,
+    /// What the client adds to the system prompt.
+    pub addition: &'a str,
+    pub files: &'a [File],
+    /// In nanoseconds since the Unix epoch.
+    pub now: i64,
 }
 
-fn time_context(now: i64) -> String {
-    let now = Timestamp::from_nanosecond(now.into()).unwrap_or(Timestamp::UNIX_EPOCH);
-    let year = now.to_zoned(TimeZone::UTC).year();
-    format!(
-        "The current UTC date and time are {}. As a Unix timestamp that is {}. A date without a year means one in \
-         {year}, unless the context says otherwise. Query tools for the time that the question is about.",
-        now.strftime("%Y-%m-%d %H:%M:%S"),
-        now.as_second(),
-    )
+impl Prompt<'_> {
+    /// The system prompt; empty if all of its sections are off.
+    pub(crate) fn system(&self) -> String {
+        self.told(Place::System)
+    }
+
+    /// The question as a message.
+    pub(crate) fn question(&self, text: &str, images: Vec<Image>) -> Message {
+        let added = self.told(Place::User);
+        let text = if added.is_empty() { text.to_owned() } else { format!("{text}{ADDED}{added}") };
+        let images = images.into_iter().map(Part::Image);
+        Message::new(Role::User, std::iter::once(Part::Text(text)).chain(images).collect())
+    }
+
+    fn told(&self, place: Place) -> String {
+        let texts = self.sections.of(place).map(|section| self.text(section));
+        texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// What a section says; nothing where there is nothing to be said.
+    fn text(&self, section: Section) -> String {
+        match section {
+            Section::Intro => fixed(include_str!("../../prompts/intro.md")),
+            Section::AskUser => fixed(include_str!("../../prompts/ask_user.md")),
+            Section::GeneralInstructions => fixed(include_str!("../../prompts/general_instructions.md")),
+            Section::ClusterName => {
+                let name = self.cluster_name.unwrap_or_default();
+                about("{cluster_name}", name, include_str!("../../prompts/cluster_name.md"))
+            }
+            Section::TodowriteInstructions => {
+                self.if_tasks_can_be_kept(include_str!("../../prompts/todowrite_instructions.md"))
+            }
+            Section::AiSafety => fixed(include_str!("../../prompts/ai_safety.md")),
+            Section::ToolsetInstructions => {
+                about("{toolsets}", &self.toolsets(), include_str!("../../prompts/toolset_instructions.md"))
+            }
+            Section::PermissionErrors => fixed(include_str!("../../prompts/permission_errors.md")),
+            Section::StyleGuide => fixed(include_str!("../../prompts/style_guide.md")),
+            Section::SystemPromptAdditions => fixed(self.addition),
+            Section::Files => about("{files}", &self.attached(), include_str!("../../prompts/files.md")),
+            Section::TodowriteReminder => {
+                self.if_tasks_can_be_kept(include_str!("../../prompts/todowrite_reminder.md"))
+            }
+            Section::TimeRunbooks => {
+                let runbooks =
+                    about("{runbooks}", &self.catalogue(), include_str!("../../prompts/runbooks.md"));
+                fixed(&format!("{}\n\n{runbooks}", self.time()))
+            }
+        }
+    }
+
+    fn if_tasks_can_be_kept(&self, text: &str) -> String {
+        let can = self.offer.specs.iter().any(|spec| spec.name == TODO_TOOL);
+        if can { fixed(text) } else { String::new() }
+    }
+
+    fn toolsets(&self) -> String {
+        let toolsets = self.offer.instructions.iter();
+        let toolsets = toolsets.map(|(name, text)| format!("## {name}\n\n{}", text.trim()));
+        toolsets.collect::<Vec<_>>().join("\n\n")
+    }
+
+    fn attached(&self) -> String {
+        let files = self.files.iter().map(|File { name, text }| {
+            let fence = fence(text);
+            let name = name.replace(char::is_control, " ");
+            format!("`{name}`:\n\n{fence}\n{}\n{fence}", text.trim_end())
+        });
+        files.collect::<Vec<_>>().join("\n\n")
+    }
+
+    fn catalogue(&self) -> String {
+        let runbooks = self.runbooks.iter().map(|(id, runbook)| format!("- `{id}`: {}", runbook.description));
+        runbooks.collect::<Vec<_>>().join("\n")
+    }
+
+    fn time(&self) -> String {
+        let now = Timestamp::from_nanosecond(self.now.into()).unwrap_or(Timestamp::UNIX_EPOCH);
+        fixed(include_str!("../../prompts/time.md"))
+            .replace("{now}", &now.strftime("%Y-%m-%d %H:%M:%S").to_string())
+            .replace("{unix}", &now.as_second().to_string())
+            .replace("{year}", &now.to_zoned(TimeZone::UTC).year().to_string())
+    }
+}
+
+fn fixed(text: &str) -> String {
+    text.trim().to_owned()
+}
+
+/// A template about something; nothing if there is nothing of it.
+fn about(placeholder: &str, what: &str, template: &str) -> String {
+    if what.trim().is_empty() { String::new() } else { fixed(template).replace(placeholder, what) }
+}
+
+/// A fence that no line of a text can be taken for.
+fn fence(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    "`".repeat(longest.max(2) + 1)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_question_carries_the_time() {
-        let message = question("why?", Vec::new(), 1_795_298_067_249_102_000);
-        let text = message.joined_text();
-        assert!(
-            text.starts_with("why?\n\nThe current UTC date and time are 2026-11-21 21:54:27. "),
-            "{text}"
-        );
-        assert!(text.contains(" 1795298067. ") && text.contains(" in 2026,"), "{text}");
-    }
-
-    #[test]
-    fn the_prompt_ends_with_what_the_client_adds() {
-        let config = Config { cluster_name: Some("prod".into()), ..Config::default() };
-        let offer = Offer {
-            instructions: [("bash".to_owned(), "Only reads.".to_owned())].into(),
-            ..Offer::default()
-        };
-        let prompt = system(&config, &offer, " Answer in French. ");
-        assert!(prompt.starts_with("You are Sleuth"), "{prompt}");
-        assert!(prompt.contains("cluster `prod`") && prompt.contains("## bash\n\nOnly reads."), "{prompt}");
-        assert!(prompt.ends_with("\n\nAnswer in French."), "{prompt}");
-    }
-}
+mod tests;

@@ -1,15 +1,18 @@
 //! Requests, checked on their way in.
 
-use domain::Limits;
 use tonic::Status;
 use wire::agent::ChatRequest;
 
-use crate::runs::{Question, Refusal};
+use crate::{
+    config::Config,
+    prompt::{File, Sections},
+    runs::{Question, Refusal},
+};
 
 use super::account;
 
 /// A question from the wire.
-pub(super) fn question(request: ChatRequest, most: Limits) -> Result<Question, Status> {
+pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question, Status> {
     if request.question.trim().is_empty() {
         return Err(Status::invalid_argument("question: it is empty; ask something"));
     }
@@ -26,8 +29,10 @@ pub(super) fn question(request: ChatRequest, most: Limits) -> Result<Question, S
         model: Some(request.model).filter(|name| !name.is_empty()),
         images: request.images.into_iter().map(Into::into).collect(),
         response_format,
+        sections: Sections::choose(config.enabled_prompts.as_ref(), &request.behavior_controls),
+        files: request.files.into_iter().map(|file| File { name: file.name, text: file.text }).collect(),
         additional_system_prompt: request.additional_system_prompt,
-        limits: request.limits.unwrap_or_default().within(most),
+        limits: request.limits.unwrap_or_default().within(config.limits),
         account: account(request.caller.as_ref()).to_owned(),
         principal: request.caller.map(|caller| caller.principal).unwrap_or_default(),
     })

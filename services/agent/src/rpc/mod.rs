@@ -78,7 +78,7 @@ impl agent_server::Agent for Service {
 
     async fn chat(&self, request: Request<ChatRequest>) -> Result<Response<Self::ChatStream>, Status> {
         let span = span("sleuth.agent.v1.Agent/Chat", &request);
-        let question = ask::question(request.into_inner(), self.runs.config().limits)?;
+        let question = ask::question(request.into_inner(), self.runs.config())?;
         let reader =
             self.runs.start(question).instrument(span).await.map_err(|refusal| ask::refused(&refusal))?;
         let id = reader.run().id.as_str().parse();

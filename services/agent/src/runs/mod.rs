@@ -22,8 +22,9 @@ use uuid::Uuid;
 use crate::{
     config::Config,
     driver::{Driver, Setup},
-    prompt, telemetry,
-    tools::{Context, NoExecutor, Offer, Tools},
+    prompt::{File, Prompt, Sections},
+    telemetry,
+    tools::{Context, NoExecutor, Tools},
 };
 
 pub(crate) use progress::{Progress, State};
@@ -40,6 +41,8 @@ pub(crate) struct Question {
     pub model: Option<String>,
     pub images: Vec<Image>,
     pub response_format: Option<serde_json::Value>,
+    pub sections: Sections,
+    pub files: Vec<File>,
     pub additional_system_prompt: String,
     pub limits: Limits,
     pub account: String,
@@ -121,8 +124,17 @@ impl Runs {
         let progress = Arc::new(Progress::new(id.clone(), &question, &model.info().name, cancel.clone()));
         self.admit(&progress)?;
 
-        let system = prompt::system(&self.config, &offer, &question.additional_system_prompt);
-        let started = started(&question, &*model, &system, &offer);
+        let prompt = Prompt {
+            sections: &question.sections,
+            cluster_name: self.config.cluster_name.as_deref(),
+            offer: &offer,
+            runbooks: &self.config.runbooks,
+            addition: &question.additional_system_prompt,
+            files: &question.files,
+            now: clock::unix_nanos(),
+        };
+        let system = prompt.system();
+        let started = started(&question, &*model, &prompt, &system);
         let mut run = Run::new(question.limits);
         let event = EventKind::RunStarted(started);
         run.apply(&event);
@@ -246,10 +258,10 @@ impl Table {
     }
 }
 
-fn started(question: &Question, model: &dyn Model, system: &str, offer: &Offer) -> RunStarted {
+fn started(question: &Question, model: &dyn Model, prompt: &Prompt<'_>, system: &str) -> RunStarted {
     let mut messages = question.history.clone();
-    messages.push(prompt::question(&question.text, question.images.clone(), clock::unix_nanos()));
-    let schemas = offer.specs.iter().map(|spec| {
+    messages.push(prompt.question(&question.text, question.images.clone()));
+    let schemas = prompt.offer.specs.iter().map(|spec| {
         tokens::of_text(&spec.name)
             + tokens::of_text(&spec.description)
             + tokens::of_text(&spec.parameters.to_string())

@@ -1,4 +1,4 @@
-//! One tool call at an executor, from its start to its result.
+//! One tool call, from its start to its result.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tonic::{Request, Status, Streaming};
 use tracing::Instrument as _;
 use wire::executor::{self, ExecuteEvent, execute_event::Kind};
 
-use super::{Client, result};
+use super::{executor::Client, result};
 
 /// An executor says something every five seconds while a call runs; after this silence it is lost.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -45,21 +45,14 @@ pub(crate) struct Running {
     pub output: mpsc::Receiver<(OutputStream, Vec<u8>)>,
     /// How it ended.
     pub result: oneshot::Receiver<ToolResult>,
-    _task: AbortOnDropHandle<()>,
+    _task: Option<AbortOnDropHandle<()>>,
 }
 
 impl Running {
     pub(super) fn start(client: Client, call: ToolCall, context: &Context) -> Self {
         let (output_to, output) = mpsc::channel(BACKLOG);
         let (result_to, result) = oneshot::channel();
-        let span = tracing::info_span!(
-            "execute_tool",
-            otel.name = format!("execute_tool {}", call.name),
-            gen_ai.operation.name = "execute_tool",
-            gen_ai.tool.name = call.name,
-            gen_ai.tool.call.id = %call.id,
-            error.type = tracing::field::Empty,
-        );
+        let span = span(&call);
         let execution = Execution::new(client, &call, context);
         let context = context.clone();
         let task = async move {
@@ -70,8 +63,28 @@ impl Running {
             // A run that has ended wants no result.
             let _ = result_to.send(finished);
         };
-        Self { output, result, _task: AbortOnDropHandle::new(tokio::spawn(task.instrument(span))) }
+        Self { output, result, _task: Some(AbortOnDropHandle::new(tokio::spawn(task.instrument(span)))) }
     }
+
+    /// A call that takes no time.
+    pub(super) fn at_once(call: &ToolCall, run: impl FnOnce() -> ToolResult) -> Self {
+        let (_, output) = mpsc::channel(1);
+        let (result_to, result) = oneshot::channel();
+        // The receiver is at hand.
+        let _ = result_to.send(span(call).in_scope(run));
+        Self { output, result, _task: None }
+    }
+}
+
+fn span(call: &ToolCall) -> tracing::Span {
+    tracing::info_span!(
+        "execute_tool",
+        otel.name = format!("execute_tool {}", call.name),
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = call.name,
+        gen_ai.tool.call.id = %call.id,
+        error.type = tracing::field::Empty,
+    )
 }
 
 /// Adds the current span to a request.

@@ -1,32 +1,24 @@
-//! Where tools are and how they are called. All of them live in executors now.
+//! Where tools are and how they are called: most of them live in executors, some in the agent itself.
 
 mod call;
+mod executor;
 mod result;
+mod runbook;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use domain::{ToolCall, ToolPlan, ToolVerdict};
+use domain::{ToolCall, ToolPlan};
 use futures_util::future::join_all;
 use model::ToolSpec;
-use tokio::{
-    sync::watch,
-    time::{sleep, timeout},
-};
-use tonic::{Code, Status};
-use wire::{
-    Transport,
-    executor::{self, Verdict, tool_executor_client::ToolExecutorClient},
-};
+use wire::Transport;
+
+use crate::runbooks::Runbooks;
+use executor::Executor;
+use runbook::FetchRunbook;
 
 pub(crate) use call::{Context, Running};
+pub(crate) use executor::NoExecutor;
 pub(crate) use result::fit;
-
-/// How long an executor may think about what it has at hand.
-const ANSWER_TIME: Duration = Duration::from_secs(10);
-/// Pause before an executor that could not be reached is asked again.
-const RESTART_PAUSE: Duration = Duration::from_millis(100);
-
-type Client = ToolExecutorClient<Transport>;
 
 /// The tools on offer.
 #[derive(Clone, Debug, Default)]
@@ -39,123 +31,53 @@ pub(crate) struct Offer {
     pub instructions: Arc<[(String, String)]>,
 }
 
-/// No executor has said what tools there are.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("no executor has answered: {0}")]
-pub(crate) struct NoExecutor(String);
-
-/// The tools, wherever they are.
+/// The tools, wherever they are. Of two with one name, the agent's own counts.
 #[derive(Clone)]
 pub(crate) struct Tools {
-    client: Client,
-    /// The last offer: an executor that restarts does not make an agent forget its tools.
-    last: watch::Sender<Option<Offer>>,
+    executor: Executor,
+    runbooks: FetchRunbook,
 }
 
 impl Tools {
-    pub(crate) fn new(executor: Transport) -> Self {
-        let client = ToolExecutorClient::new(executor).max_decoding_message_size(usize::MAX);
-        Self { client, last: watch::Sender::new(None) }
+    pub(crate) fn new(executor: Transport, runbooks: Runbooks) -> Self {
+        Self { executor: Executor::new(executor), runbooks: FetchRunbook::new(runbooks) }
     }
 
-    /// What there is now, or what there was if no executor answers.
+    /// What there is now. If no executor answers, its part is what it was before.
     pub(crate) async fn offer(&self) -> Result<Offer, NoExecutor> {
-        match self.ask().await {
-            Ok(offer) => {
-                self.last.send_replace(Some(offer.clone()));
-                Ok(offer)
-            }
-            Err(status) => self.last.borrow().clone().ok_or_else(|| NoExecutor(status.message().to_owned())),
-        }
+        let offer = self.executor.offer().await?;
+        let Some(own) = self.runbooks.spec() else { return Ok(offer) };
+        let others = offer.specs.iter().zip(offer.toolsets.iter()).filter(|(spec, _)| spec.name != own.name);
+        let (mut specs, mut toolsets): (Vec<_>, Vec<_>) =
+            others.map(|(spec, toolset)| (spec.clone(), toolset.clone())).unzip();
+        specs.push(own);
+        toolsets.push(runbook::TOOLSET.to_owned());
+        Ok(Offer { specs: specs.into(), toolsets: toolsets.into(), ..offer })
     }
 
     /// Whether an executor answers now.
     pub(crate) async fn check(&self) -> Result<(), NoExecutor> {
-        self.ask().await.map(drop).map_err(|status| NoExecutor(status.message().to_owned()))
-    }
-
-    async fn ask(&self) -> Result<Offer, Status> {
-        let asked = executor::ListToolsRequest { caller: None };
-        let mut client = self.client.clone();
-        let list = within(client.list_tools(call::traced(asked))).await?.into_inner();
-        let toolsets = list.tools.iter().map(|tool| tool.toolset.clone()).collect();
-        let specs = list.tools.into_iter().map(spec).collect::<Result<_, _>>()?;
-        let instructions = list.toolsets.into_iter().filter_map(instructions).collect();
-        Ok(Offer { specs, toolsets, instructions })
+        self.executor.check().await
     }
 
     /// Has calls judged, all at once. Every call gets a plan: one that cannot be judged must not run.
     pub(crate) async fn plan(&self, calls: &[ToolCall], context: &Context) -> Vec<ToolPlan> {
-        join_all(calls.iter().map(|call| self.plan_one(call, context))).await
-    }
-
-    async fn plan_one(&self, call: &ToolCall, context: &Context) -> ToolPlan {
-        let asked = executor::PlanRequest {
-            caller: Some(context.caller()),
-            tool: call.name.clone(),
-            arguments_json: call.arguments.clone(),
-        };
-        let refused = |reason: String| ToolPlan {
-            call: call.id.clone(),
-            description: String::new(),
-            toolset: None,
-            verdict: ToolVerdict::Refuse(reason),
-        };
-        match within(self.judged(asked)).await {
-            Ok(answer) => {
-                let answer = answer.into_inner();
-                let verdict = match answer.verdict() {
-                    Verdict::Allow => ToolVerdict::Allow,
-                    Verdict::Ask | Verdict::Deny | Verdict::Unspecified => ToolVerdict::Refuse(answer.reason),
-                };
-                let toolset = Some(answer.toolset).filter(|toolset| !toolset.is_empty());
-                ToolPlan { call: call.id.clone(), description: answer.description, toolset, verdict }
+        join_all(calls.iter().map(async |call| {
+            if self.runbooks.owns(call) {
+                self.runbooks.plan(call)
+            } else {
+                self.executor.plan(call, context).await
             }
-            Err(status) if status.code() == Code::NotFound => {
-                refused(format!("Failed to find tool {}", call.name))
-            }
-            Err(status) => refused(format!("The executor could not judge the call: {}", status.message())),
-        }
-    }
-
-    /// The executor's judgement. One that is being restarted is waited for: nothing has run yet.
-    async fn judged(
-        &self,
-        asked: executor::PlanRequest,
-    ) -> Result<tonic::Response<executor::PlanResponse>, Status> {
-        let mut client = self.client.clone();
-        loop {
-            match client.plan(call::traced(asked.clone())).await {
-                Err(status) if status.code() == Code::Unavailable => sleep(RESTART_PAUSE).await,
-                answer => return answer,
-            }
-        }
+        }))
+        .await
     }
 
     /// Starts a call. It ends with the returned handle, or when that is dropped.
     pub(crate) fn run(&self, call: ToolCall, context: &Context) -> Running {
-        Running::start(self.client.clone(), call, context)
+        if self.runbooks.owns(&call) {
+            Running::at_once(&call, || self.runbooks.run(&call))
+        } else {
+            self.executor.run(call, context)
+        }
     }
-}
-
-async fn within<T>(answer: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
-    let late = || Status::deadline_exceeded(format!("no answer within {} s", ANSWER_TIME.as_secs()));
-    timeout(ANSWER_TIME, answer).await.unwrap_or_else(|_| Err(late()))
-}
-
-fn spec(tool: executor::Tool) -> Result<ToolSpec, Status> {
-    let parameters = serde_json::from_str(&tool.parameters_json).map_err(|error| {
-        Status::internal(format!("the schema of tool {} is not JSON: {error}", tool.name))
-    })?;
-    Ok(ToolSpec { name: tool.name, description: tool.description, parameters })
-}
-
-fn instructions(toolset: executor::Toolset) -> Option<(String, String)> {
-    use executor::ToolsetStatus::{Disabled, Enabled, Failed, Unspecified};
-    let text = match toolset.status() {
-        Enabled => Some(toolset.instructions).filter(|text| !text.is_empty()),
-        Failed => Some(format!("Not available: {}", toolset.error)),
-        Disabled | Unspecified => None,
-    };
-    text.map(|text| (toolset.name, text))
 }

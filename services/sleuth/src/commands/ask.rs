@@ -1,11 +1,12 @@
 //! `sleuth ask`: live progress on standard error, the answer on standard output.
 
-use std::process::ExitCode;
+use std::{fs, path::PathBuf, process::ExitCode};
 
+use anyhow::Context as _;
 use domain::{Event, EventKind};
 use runtime::signals;
 use tonic::{Status, Streaming};
-use wire::agent::{self, ChatRequest};
+use wire::agent::{self, ChatRequest, File};
 
 use super::Context;
 use crate::{
@@ -16,13 +17,19 @@ use crate::{
 
 /// The exit code of a program that Ctrl-C ended.
 const INTERRUPTED: u8 = 130;
+/// The parts of the prompt that ask for a written plan.
+const PLANNING: [&str; 2] = ["todowrite_instructions", "todowrite_reminder"];
 
 pub(super) async fn run(context: Context, flags: Ask) -> anyhow::Result<ExitCode> {
     let interrupt = signals::shutdown()?;
+    let files = flags.files.iter().map(read).collect::<Result<_, _>>()?;
+    let without = if flags.fast_mode { &PLANNING[..] } else { &[] };
     let (mut client, private) = connect(&context.file, context.log, &flags.client).await?;
     let request = ChatRequest {
         question: flags.question,
         model: flags.model.unwrap_or_default(),
+        files,
+        behavior_controls: without.iter().map(|section| ((*section).to_owned(), false)).collect(),
         ..ChatRequest::default()
     };
     let asked = async {
@@ -38,6 +45,11 @@ pub(super) async fn run(context: Context, flags: Ask) -> anyhow::Result<ExitCode
         private.stop().await;
     }
     code
+}
+
+fn read(path: &PathBuf) -> anyhow::Result<File> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(File { name: path.display().to_string(), text })
 }
 
 async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Result<ExitCode> {

@@ -26,7 +26,7 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
 
     let executor = Supervisor::start(log, hidden_from_executors()).await?;
     let default_model = models.default_name().to_owned();
-    let agent = agent(file.agent(&flags.answering), models, executor.address())?;
+    let agent = agent(file.agent(&flags.answering)?, models, executor.address())?;
     tracing::info!(
         http = %http.local_addr()?, grpc = %grpc.address()?, model = default_model,
         "sleuth is ready"

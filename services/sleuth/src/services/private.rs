@@ -20,9 +20,9 @@ impl Private {
         log: telemetry::Config,
         flags: &cli::Client,
     ) -> anyhow::Result<Self> {
-        let models = models(file, flags.model_list.as_ref())?;
+        let models = models(file, flags.answering.model_list.as_ref())?;
+        let config = agent::Config { drain_time: std::time::Duration::ZERO, ..file.agent(&flags.answering)? };
         let executor = Supervisor::start(log, hidden_from_executors()).await?;
-        let config = agent::Config { drain_time: std::time::Duration::ZERO, ..agent::Config::default() };
         let agent = agent(config, models, executor.address())?;
         Ok(Self { agent, executor })
     }
