@@ -56,10 +56,7 @@ impl Recording {
         if self.now.is_empty() {
             return self.ask.clone();
         }
-        format!(
-            "{}\n\nThe current UTC date and time are {}.",
-            self.ask, self.now
-        )
+        format!("{}\n\nThe current UTC date and time are {}.", self.ask, self.now)
     }
 
     /// What the `bash` tool says of a command. An output that starts with `Error: ` is a failure.
