@@ -1,0 +1,224 @@
+//! The chart, rendered by Helm's engine and checked against the Kubernetes schemas.
+
+use std::{
+    io::Write as _,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use super::{file, text, tools, yaml};
+
+/// A release of the chart.
+pub(super) struct Chart {
+    python: std::path::PathBuf,
+}
+
+impl Chart {
+    /// The chart, if it can be rendered here.
+    pub(super) fn new() -> Option<Self> {
+        Some(Self { python: tools()?.join("python") })
+    }
+
+    /// Renders a release named `test`. `kubeconfig` is the cluster that is asked for what there is already.
+    pub(super) fn render(&self, values: &Value, kubeconfig: Option<&Path>) -> Result<Vec<Value>, String> {
+        let request = json!({
+            "chart": file("deploy/helm/sleuth"), "name": "test", "values": values, "kubeconfig": kubeconfig,
+        });
+        let mut process = Command::new(&self.python)
+            .arg(file("tests/deploy/chart.py"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        process.stdin.take().unwrap().write_all(request.to_string().as_bytes()).unwrap();
+        let mut answer: Value = serde_json::from_slice(&process.wait_with_output().unwrap().stdout).unwrap();
+        match answer["objects"].take() {
+            Value::Array(objects) => Ok(objects),
+            _ => Err(answer["error"].as_str().unwrap().to_owned()),
+        }
+    }
+}
+
+/// Values that switch everything on.
+pub(super) fn everything(mode: &str) -> Value {
+    let component = json!({
+        "minAvailable": 1, "spreadOver": "topology.kubernetes.io/zone", "podAnnotations": { "a": "b" },
+        "podLabels": { "team": "platform" }, "nodeSelector": { "kubernetes.io/os": "linux" },
+        "tolerations": [{ "key": "dedicated", "operator": "Exists" }],
+        "env": [{ "name": "SLEUTH_LOG", "value": "warn" }],
+        "affinity": { "podAntiAffinity": { "preferredDuringSchedulingIgnoredDuringExecution": [] } },
+    });
+    let mut executor = component.clone();
+    executor["autoscaling"] = json!({ "enabled": true, "maxReplicas": 20 });
+    json!({
+        "mode": mode,
+        "server": component, "gateway": component, "agent": component, "executor": executor,
+        "image": { "digest": format!("sha256:{}", "0".repeat(64)), "pullSecrets": [{ "name": "registry" }] },
+        "modelList": { "fast-model": {
+            "api_key": "{{ env.ANTHROPIC_API_KEY }}", "model": "anthropic/claude-sonnet-4-5-20250929", "temperature": 0,
+            "max_tokens": 20_000_000,
+        }},
+        "additionalEnvVars": [{
+            "name": "ANTHROPIC_API_KEY", "valueFrom": { "secretKeyRef": { "name": "keys", "key": "anthropic" } },
+        }],
+        "clusterName": "prod: 1", "config": { "max-steps": 20, "log": "info" },
+        "otel": { "endpoint": "http://collector:4317" },
+        "additionalVolumes": [{ "name": "kube", "secret": { "secretName": "kube" } }],
+        "additionalVolumeMounts": [{ "name": "kube", "mountPath": "/etc/kube" }],
+        "service": { "annotations": { "a": "b" } }, "serviceAccount": { "annotations": { "a": "b" } },
+        "ingress": {
+            "enabled": true, "className": "nginx", "annotations": { "a": "b" }, "hosts": [{ "host": "sleuth.example.com" }],
+            "tls": [{ "secretName": "tls", "hosts": ["sleuth.example.com"] }],
+        },
+        "rbac": { "extraRules": [{ "apiGroups": ["argoproj.io"], "resources": ["*"], "verbs": ["get"] }] },
+        "networkPolicy": {
+            "enabled": true, "httpFrom": [{ "namespaceSelector": {} }], "grpcFrom": [{ "podSelector": {} }],
+            "metricsFrom": [{ "namespaceSelector": {} }],
+        },
+        "serviceMonitor": { "enabled": true, "labels": { "release": "prometheus" } },
+    })
+}
+
+pub(super) fn all_values() -> [Value; 4] {
+    [json!({}), json!({ "mode": "split" }), everything("single"), everything("split")]
+}
+
+fn name(object: &Value) -> String {
+    format!("{}/{}", object["kind"].as_str().unwrap(), object["metadata"]["name"].as_str().unwrap())
+}
+
+pub(super) fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+#[test]
+fn each_mode_has_the_objects_it_needs() {
+    let Some(chart) = Chart::new() else { return };
+    let names = |values: &Value| {
+        let mut names: Vec<_> = chart.render(values, None).unwrap().iter().map(name).collect();
+        names.sort();
+        names
+    };
+    let single = names(&json!({}));
+    assert_eq!(
+        single,
+        [
+            "ClusterRole/default-test-sleuth",
+            "ClusterRoleBinding/default-test-sleuth",
+            "ConfigMap/test-sleuth",
+            "Deployment/test-sleuth-server",
+            "Secret/test-sleuth-api-key",
+            "Service/test-sleuth",
+            "Service/test-sleuth-agent",
+            "ServiceAccount/test-sleuth",
+        ]
+    );
+    let split = names(&everything("split"));
+    for component in ["gateway", "agent", "executor"] {
+        for kind in ["Deployment", "PodDisruptionBudget", "NetworkPolicy"] {
+            assert!(
+                split.contains(&format!("{kind}/test-sleuth-{component}")),
+                "{kind} {component}: {split:?}"
+            );
+        }
+    }
+    for one in [
+        "HorizontalPodAutoscaler/test-sleuth-executor",
+        "Ingress/test-sleuth",
+        "Secret/test-sleuth-models",
+        "Service/test-sleuth-executor",
+        "ServiceMonitor/test-sleuth-agent",
+        "ServiceMonitor/test-sleuth-gateway",
+    ] {
+        assert!(split.iter().any(|name| name == one), "{one}: {split:?}");
+    }
+    let own = json!({
+        "apiKey": { "existingSecret": "own" }, "serviceAccount": { "create": false }, "rbac": { "create": false },
+    });
+    let own = names(&own);
+    assert!(
+        !own.iter().any(|name| name.contains("api-key") || name.contains("Account") || name.contains("Role"))
+    );
+}
+
+#[test]
+fn values_that_mean_nothing_are_refused() {
+    let Some(chart) = Chart::new() else { return };
+    for (values, place) in [
+        (json!({ "mode": "both" }), "/mode"),
+        (json!({ "colour": "red" }), "colour"),
+        (json!({ "config": { "max-stepz": 1 } }), "max-stepz"),
+        (json!({ "agent": { "autoscaling": {} } }), "autoscaling"),
+        (json!({ "modelList": { "fast": { "api_key": "k" } } }), "/modelList/fast"),
+        (json!({ "additionalEnvVars": [{ "value": "v" }] }), "/additionalEnvVars/0"),
+        (json!({ "listen": "127.0.0.1" }), "/listen"),
+    ] {
+        let error = chart.render(&values, None).unwrap_err();
+        assert!(error.contains(place), "{values}: {error}");
+    }
+}
+
+#[test]
+fn values_and_their_schema_name_the_same_things() {
+    fn compare(schema: &Value, values: &Value, root: &Value) {
+        let schema = match schema["$ref"].as_str() {
+            Some(reference) => root.pointer(reference.trim_start_matches('#')).unwrap(),
+            None => schema,
+        };
+        let Some(properties) = schema["properties"].as_object() else { return };
+        // A map that is empty by default has its keys in its comment.
+        for (name, schema) in properties.iter().filter(|_| *values != json!({})) {
+            assert!(name == "global" || values.get(name).is_some(), "`{name}` is not in values.yaml");
+            compare(schema, &values[name], root);
+        }
+    }
+    let schema: Value = serde_json::from_str(&text("deploy/helm/sleuth/values.schema.json")).unwrap();
+    compare(&schema, &yaml(&text("deploy/helm/sleuth/values.yaml")), &schema);
+}
+
+#[test]
+fn the_chart_installs_this_version() {
+    assert_eq!(yaml(&text("deploy/helm/sleuth/Chart.yaml"))["appVersion"], env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn pods_may_do_no_more_than_they_must() {
+    let Some(chart) = Chart::new() else { return };
+    for values in all_values() {
+        let objects = chart.render(&values, None).unwrap();
+        for deployment in of_kind(&objects, "Deployment") {
+            let spec = &deployment["spec"]["template"]["spec"];
+            let container = &spec["containers"][0];
+            let component = container["name"].as_str().unwrap();
+            let runs_commands = matches!(component, "server" | "executor");
+            let calls_models = matches!(component, "server" | "agent");
+            assert_eq!(spec["automountServiceAccountToken"], runs_commands, "{component}");
+            assert_eq!(spec["serviceAccountName"].is_string(), runs_commands, "{component}");
+            assert_eq!(spec["enableServiceLinks"], false, "{component}");
+            assert_eq!(spec["securityContext"]["runAsNonRoot"], true, "{component}");
+            assert_eq!(spec["securityContext"]["seccompProfile"]["type"], "RuntimeDefault", "{component}");
+            let security = json!({
+                "allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "capabilities": { "drop": ["ALL"] },
+            });
+            assert_eq!(container["securityContext"], security, "{component}");
+            let text = container.to_string();
+            for secret in ["ANTHROPIC_API_KEY", "/etc/sleuth/models"] {
+                let expected = calls_models && values["modelList"].is_object();
+                assert_eq!(text.contains(secret), expected, "{component}: {secret}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_a_change_of_settings_restarts_pods() {
+    let Some(chart) = Chart::new() else { return };
+    let template = |steps: u32| {
+        let objects = chart.render(&json!({ "config": { "max-steps": steps } }), None).unwrap();
+        of_kind(&objects, "Deployment")[0]["spec"]["template"].clone()
+    };
+    assert_eq!(template(1), template(1));
+    assert_ne!(template(1), template(2));
+}
