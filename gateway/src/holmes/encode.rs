@@ -17,7 +17,7 @@ use crate::{
 use super::{
     events::{
         AiAnswerEnd, AiMessage, ErrorEvent, Event, FOLLOW_UPS, FollowUp, Metadata, Sizes, StartToolCalling,
-        TokenCount, ToolCallingResult, ToolResult,
+        TokenCount, ToolCallingResult, ToolResult, Truncation,
     },
     history,
 };
@@ -34,6 +34,7 @@ pub(super) struct Encoder {
     messages: Vec<Message>,
     follow_ups: &'static [FollowUp],
     running: HashMap<CallId, Running>,
+    truncations: Vec<Truncation>,
 }
 
 /// A tool call that has started.
@@ -58,6 +59,7 @@ impl Encoder {
             messages: Vec::new(),
             follow_ups: &[],
             running: HashMap::new(),
+            truncations: Vec::new(),
         }
     }
 
@@ -94,7 +96,9 @@ impl Encoder {
     }
 
     fn metadata(&self) -> Metadata {
-        Metadata::new(self.sizes, &self.report)
+        let mut metadata = Metadata::new(self.sizes, &self.report);
+        metadata.truncations = Some(self.truncations.clone()).filter(|truncations| !truncations.is_empty());
+        metadata
     }
 
     fn started(&mut self, started: RunStarted) {
@@ -128,12 +132,13 @@ impl Encoder {
     fn tool_finished(&mut self, id: &CallId, result: domain::ToolResult) -> Option<Event> {
         let Running { call, description, toolset } = self.running.remove(id)?;
         self.messages.push(Run::tool_message(&call, &result));
+        self.truncations.extend(Truncation::of(&call, &result));
         Some(Event::ToolCallingResult(Box::new(ToolCallingResult {
             tool_call_id: call.id.to_string(),
             tool_name: call.name.clone(),
             description,
             role: "tool",
-            result: ToolResult::new(result, params(&call)),
+            result: Some(ToolResult::new(result, params(&call))),
             toolset_name: toolset,
             name: call.name,
         })))
@@ -151,17 +156,12 @@ impl Encoder {
 
 impl Projection for Encoder {
     fn frame(&mut self, event: domain::Event) -> Option<Frame> {
-        self.encode(event).map(|event| frame(&event))
+        self.encode(event).map(|event| event.frame())
     }
 
     fn broken(&self, why: &Interruption) -> Frame {
-        frame(&error(StatusCode::INTERNAL_SERVER_ERROR, why.to_string()))
+        error(StatusCode::INTERNAL_SERVER_ERROR, why.to_string()).frame()
     }
-}
-
-fn frame(event: &Event) -> Frame {
-    // These are plain structs with string keys: serializing them into memory cannot fail.
-    Frame { event: event.name(), data: serde_json::to_string(event).unwrap_or_default() }
 }
 
 fn params(call: &ToolCall) -> Box<RawValue> {

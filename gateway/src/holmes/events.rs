@@ -1,14 +1,22 @@
 //! The events of the dialect, field by field.
 
-use domain::{ContextSize, RunStarted, ToolStatus, Totals, UsageReported};
+use domain::{ContextSize, RunStarted, ToolCall, ToolStatus, Totals, UsageReported, tokens};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
+
+use crate::sse::Frame;
 
 use super::history::Outgoing;
 
 /// What the original calls the form of its tool results.
 const RESULT_SCHEMA: &str = "robusta:v1.0.0";
+
+const SUCCESS: &str = "success";
+/// The name of the event that ends an answer.
+pub(super) const ANSWER_END: &str = "ai_answer_end";
+/// Ends a result that was cut.
+const CUT_MARK: &str = "[TRUNCATED]";
 
 /// An event.
 #[derive(Debug, Serialize)]
@@ -29,10 +37,19 @@ impl Event {
             Self::ToolCallingResult(_) => "tool_calling_result",
             Self::AiMessage(_) => "ai_message",
             Self::TokenCount(_) => "token_count",
-            Self::AiAnswerEnd(_) => "ai_answer_end",
+            Self::AiAnswerEnd(_) => ANSWER_END,
             Self::Error(_) => "error",
         }
     }
+
+    pub(super) fn frame(&self) -> Frame {
+        Frame { event: self.name(), data: json(self) }
+    }
+}
+
+/// The text of a plain struct with string keys, which cannot fail.
+pub(super) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 #[derive(Debug, Serialize)]
@@ -50,7 +67,8 @@ pub(super) struct ToolCallingResult {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) role: &'static str,
-    pub(super) result: ToolResult,
+    /// Null if the client does not want it.
+    pub(super) result: Option<ToolResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) toolset_name: Option<String>,
 }
@@ -72,9 +90,14 @@ pub(super) struct ToolResult {
 }
 
 impl ToolResult {
+    /// The arguments of a call that went well.
+    pub(super) fn successful_params(&self) -> Option<&RawValue> {
+        (self.status == SUCCESS).then_some(&*self.params)
+    }
+
     pub(super) fn new(result: domain::ToolResult, params: Box<RawValue>) -> Self {
         let status = match result.status {
-            ToolStatus::Success => "success",
+            ToolStatus::Success => SUCCESS,
             ToolStatus::Error => "error",
             ToolStatus::NoData => "no_data",
         };
@@ -164,10 +187,46 @@ pub(super) struct Metadata {
     max_tokens: u64,
     max_output_tokens: u64,
     costs: Costs,
+    /// Results of tools that were cut. Present once there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) truncations: Option<Vec<Truncation>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<String>,
+}
+
+/// A result of a tool that was cut.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Truncation {
+    tool_call_id: String,
+    /// Always 0: the beginning was kept.
+    start_index: usize,
+    /// Characters that were kept.
+    end_index: usize,
+    tool_name: String,
+    original_token_count: u64,
+}
+
+impl Truncation {
+    /// The cut of a result; `None` if it is whole.
+    pub(super) fn of(call: &ToolCall, result: &domain::ToolResult) -> Option<Self> {
+        if result.omitted_bytes == 0 {
+            return None;
+        }
+        let kept = result.data.trim_end_matches(CUT_MARK).trim_end();
+        let tokens = u128::from(tokens::of_text(kept));
+        // The part that is not here is taken to be as dense as the part that is.
+        let bytes = kept.len() as u128 + u128::from(result.omitted_bytes);
+        let original = tokens * bytes / kept.len().max(1) as u128;
+        Some(Self {
+            tool_call_id: call.id.to_string(),
+            start_index: 0,
+            end_index: kept.chars().count(),
+            tool_name: call.name.clone(),
+            original_token_count: u64::try_from(original).unwrap_or(u64::MAX),
+        })
+    }
 }
 
 /// Of the last model call.
@@ -242,6 +301,7 @@ impl Metadata {
             max_tokens: sizes.window,
             max_output_tokens: sizes.output,
             costs: totals.into(),
+            truncations: None,
             finish_reason: None,
             request_id: None,
         }

@@ -2,7 +2,8 @@
 //!
 //! What a client sent goes back to it unchanged. What the run added is written in the form of OpenAI's chat
 //! messages, with thinking as LiteLLM writes it. The agent's own system prompt never leaves it: a client that
-//! has none gets a placeholder, which is dropped when it comes back.
+//! has none gets a placeholder, which is dropped when it comes back. Messages that a dialect adds for the model
+//! alone do not reach the client either.
 
 use domain::{CallId, Image, Message, Part, Role, Thinking, ToolCall, tokens};
 use serde::{Deserialize, Serialize};
@@ -88,6 +89,14 @@ enum ThinkingBlock {
     RedactedThinking {
         data: String,
     },
+}
+
+/// What the client sent for a message that it did not send, and will not get.
+const UNSENT: &str = "null";
+
+/// A message for the model alone.
+pub(super) fn unsent(role: Role, text: String) -> Message {
+    Message { client_json: Some(UNSENT.to_owned()), ..Message::text(role, text) }
 }
 
 /// Reads a message; `None` for the placeholder.
@@ -198,7 +207,8 @@ struct OutgoingFunction {
 }
 
 /// A conversation as a client gets it.
-pub(super) fn write(messages: Vec<Message>) -> Vec<Outgoing> {
+pub(super) fn write(mut messages: Vec<Message>) -> Vec<Outgoing> {
+    messages.retain(|message| message.client_json.as_deref() != Some(UNSENT));
     let placeholder = messages.first().is_none_or(|first| first.role != Role::System);
     let placeholder = placeholder.then(|| Message::text(Role::System, PLACEHOLDER));
     placeholder.into_iter().chain(messages).map(write_message).collect()

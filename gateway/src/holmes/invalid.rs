@@ -29,6 +29,8 @@ pub(super) enum Kind {
     Unicode,
     Bool,
     BoolParsing,
+    Float,
+    FloatParsing,
     List,
     Dict,
     Object,
@@ -42,6 +44,8 @@ impl Kind {
             Self::Unicode => "string_unicode",
             Self::Bool => "bool_type",
             Self::BoolParsing => "bool_parsing",
+            Self::Float => "float_type",
+            Self::FloatParsing => "float_parsing",
             Self::List => "list_type",
             Self::Dict => "dict_type",
             Self::Object => "model_attributes_type",
@@ -55,6 +59,8 @@ impl Kind {
             Self::Unicode => "Input should be a valid string, unable to parse raw data as a unicode string",
             Self::Bool => "Input should be a valid boolean",
             Self::BoolParsing => "Input should be a valid boolean, unable to interpret input",
+            Self::Float => "Input should be a valid number",
+            Self::FloatParsing => "Input should be a valid number, unable to parse string as a number",
             Self::List => "Input should be a valid list",
             Self::Dict => "Input should be a valid dictionary",
             Self::Object => "Input should be a valid dictionary or object to extract fields from",
@@ -64,7 +70,11 @@ impl Kind {
 
 /// All that is wrong with a request.
 #[derive(Debug, Default)]
-pub(super) struct Errors(Vec<FieldError>);
+pub(super) struct Errors {
+    found: Vec<FieldError>,
+    /// The member that is looked through, if it is not the whole body.
+    within: Option<&'static str>,
+}
 
 #[derive(Debug, Serialize)]
 struct FieldError {
@@ -94,7 +104,7 @@ impl Errors {
     pub(super) fn add(&mut self, kind: Kind, path: &[Loc], input: &RawValue) {
         self.push(FieldError {
             r#type: kind.name(),
-            loc: in_body(path),
+            loc: self.place(path),
             msg: kind.message().into(),
             input: input.to_owned(),
             ctx: None,
@@ -105,44 +115,58 @@ impl Errors {
     pub(super) fn add_value(&mut self, why: &str, path: &[Loc], input: &RawValue) {
         self.push(FieldError {
             r#type: "value_error",
-            loc: in_body(path),
+            loc: self.place(path),
             msg: format!("Value error, {why}").into(),
             input: input.to_owned(),
             ctx: Some(Context { error: Cause::Exception {} }),
         });
     }
 
+    /// Paths begin at this member from now on.
+    pub(super) fn enter(&mut self, member: &'static str) {
+        self.within = Some(member);
+    }
+
+    /// Paths begin at the body again.
+    pub(super) fn leave(&mut self) {
+        self.within = None;
+    }
+
+    fn place(&self, path: &[Loc]) -> Vec<Loc> {
+        in_body(self.within.map(Loc::Key).into_iter().chain(path.iter().cloned()))
+    }
+
     fn push(&mut self, error: FieldError) {
-        if self.0.len() < MOST_ERRORS {
-            self.0.push(error);
+        if self.found.len() < MOST_ERRORS {
+            self.found.push(error);
         }
     }
 
     /// The answer, if anything is wrong.
     pub(super) fn into_result(self) -> Result<(), Problem> {
-        if self.0.is_empty() {
+        if self.found.is_empty() {
             return Ok(());
         }
-        Err(Problem::with_detail(StatusCode::UNPROCESSABLE_ENTITY, &self.0))
+        Err(Problem::with_detail(StatusCode::UNPROCESSABLE_ENTITY, &self.found))
     }
 }
 
-fn in_body(path: &[Loc]) -> Vec<Loc> {
-    std::iter::once(Loc::Key("body")).chain(path.iter().cloned()).collect()
+fn in_body(path: impl IntoIterator<Item = Loc>) -> Vec<Loc> {
+    std::iter::once(Loc::Key("body")).chain(path).collect()
 }
 
 /// The answer to one error.
 pub(super) fn only(kind: Kind, path: &[Loc], input: &RawValue) -> Problem {
     let mut errors = Errors::default();
     errors.add(kind, path, input);
-    Problem::with_detail(StatusCode::UNPROCESSABLE_ENTITY, &errors.0)
+    Problem::with_detail(StatusCode::UNPROCESSABLE_ENTITY, &errors.found)
 }
 
 /// The answer to a text that is not JSON.
 pub(super) fn not_json(text: &str, error: &serde_json::Error) -> Problem {
     let error = FieldError {
         r#type: "json_invalid",
-        loc: in_body(&[Loc::Index(position(text, error))]),
+        loc: in_body([Loc::Index(position(text, error))]),
         msg: "JSON decode error".into(),
         input: RawValue::from_string("{}".to_owned()).unwrap_or_default(),
         ctx: Some(Context { error: Cause::Text(reason(error)) }),

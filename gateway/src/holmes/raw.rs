@@ -37,6 +37,14 @@ pub(super) fn members(value: &RawValue) -> Option<Members<'_>> {
     serde_json::from_str(value.get()).ok()
 }
 
+/// Members in the order in which the client sent them.
+pub(super) fn in_order(members: Members<'_>) -> Vec<(String, &RawValue)> {
+    let mut members: Vec<_> = members.into_iter().collect();
+    // All values are parts of one body, so their addresses are in its order.
+    members.sort_by_key(|(_, value)| value.get().as_ptr());
+    members
+}
+
 /// The items of an array; `None` for anything else.
 pub(super) fn items(value: &RawValue) -> Option<Vec<&RawValue>> {
     serde_json::from_str(value.get()).ok()

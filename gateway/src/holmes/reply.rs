@@ -1,6 +1,5 @@
 //! The answer that is not streamed: the events of the stream, gathered into one JSON object.
 
-use axum::{Json, response::IntoResponse};
 use serde::Serialize;
 
 use crate::{
@@ -14,8 +13,9 @@ use super::{
     history::Outgoing,
 };
 
-#[derive(Serialize)]
-struct Reply {
+/// The answer of a chat.
+#[derive(Debug, Serialize)]
+pub(super) struct Reply {
     analysis: String,
     conversation_history: Vec<Outgoing>,
     tool_calls: Vec<Called>,
@@ -25,24 +25,27 @@ struct Reply {
 }
 
 /// A tool call that has ended.
-#[derive(Serialize)]
-struct Called {
+#[derive(Debug, Serialize)]
+pub(super) struct Called {
     tool_call_id: String,
     tool_name: String,
     description: String,
-    result: ToolResult,
+    result: Option<ToolResult>,
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     toolset_name: Option<String>,
 }
 
-/// Waits for the end of a run.
-pub(super) async fn gather(mut answer: Answer, mut encoder: Encoder) -> Result<impl IntoResponse, Problem> {
+/// Waits for the end of a run; gives it with the tool calls on the way there.
+pub(super) async fn gather(
+    mut answer: Answer,
+    mut encoder: Encoder,
+) -> Result<(AiAnswerEnd, Vec<ToolCallingResult>), Problem> {
     let mut tool_calls = Vec::new();
     while let Some(event) = answer.next().await? {
         match encoder.encode(event) {
-            Some(Event::ToolCallingResult(result)) => tool_calls.push(Called::from(*result)),
-            Some(Event::AiAnswerEnd(end)) => return Ok(Json(Reply::new(*end, tool_calls))),
+            Some(Event::ToolCallingResult(result)) => tool_calls.push(*result),
+            Some(Event::AiAnswerEnd(end)) => return Ok((*end, tool_calls)),
             Some(Event::Error(error)) => return Err(Problem::new(error.status, &error.description)),
             Some(Event::StartToolCalling(_) | Event::AiMessage(_) | Event::TokenCount(_)) | None => {}
         }
@@ -51,11 +54,11 @@ pub(super) async fn gather(mut answer: Answer, mut encoder: Encoder) -> Result<i
 }
 
 impl Reply {
-    fn new(end: AiAnswerEnd, tool_calls: Vec<Called>) -> Self {
+    pub(super) fn new(end: AiAnswerEnd, tool_calls: Vec<ToolCallingResult>) -> Self {
         Self {
             analysis: end.analysis,
             conversation_history: end.conversation_history,
-            tool_calls,
+            tool_calls: tool_calls.into_iter().map(Called::from).collect(),
             follow_up_actions: end.follow_up_actions,
             pending_approvals: None,
             metadata: end.metadata,

@@ -6,6 +6,7 @@ mod agent;
 mod chat;
 mod conversation;
 mod doors;
+mod older;
 mod routes;
 mod streams;
 mod traces;

@@ -53,7 +53,12 @@ impl World {
 
     /// `POST /api/chat` with this text as JSON.
     pub(crate) fn ask(&self, body: &str) -> RequestBuilder {
-        let request = self.request(Method::POST, "/api/chat");
+        self.post("/api/chat", body)
+    }
+
+    /// This text as JSON.
+    pub(crate) fn post(&self, path: &str, body: &str) -> RequestBuilder {
+        let request = self.request(Method::POST, path);
         request.header("content-type", "application/json").body(body.to_owned())
     }
 }

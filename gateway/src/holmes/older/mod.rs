@@ -1,0 +1,79 @@
+//! The older HolmesGPT dialect: investigations of issues and health checks of workloads, and chats about both.
+//! All of them become questions for the same agent, and their answers are those of the current dialect, reshaped.
+//!
+//! * `request`: what clients send; `prompt`: what the model is told of it
+//! * `template`: prompts by name, or with placeholders
+//! * `sections`: what an investigation's answer is divided into; `markdown`: what models write
+//! * `reply`: the answer, streamed and not
+
+mod markdown;
+mod prompt;
+mod reply;
+mod request;
+mod sections;
+mod template;
+
+use std::sync::Arc;
+
+use axum::{
+    Extension, Json, Router,
+    extract::{Request, State},
+    response::{IntoResponse as _, Response},
+    routing::{MethodRouter, post},
+};
+
+use crate::{body, exchange::RequestId, problem::Problem, state::Shared};
+use reply::{Encoder, Whole};
+use request::Asked;
+
+use super::{encode, reply::gather};
+
+/// How an answer is given.
+#[derive(Clone, Copy, Debug)]
+enum Delivery {
+    Whole,
+    Streamed,
+}
+
+/// Reads a body.
+type Read = fn(&[u8]) -> Result<Asked, Problem>;
+
+/// The routes of this dialect.
+pub(super) fn routes() -> Router<Arc<Shared>> {
+    Router::new()
+        .route("/api/investigate", route(request::investigation, Delivery::Whole))
+        .route("/api/stream/investigate", route(request::investigation, Delivery::Streamed))
+        .route("/api/issue_chat", route(request::issue_chat, Delivery::Whole))
+        .route("/api/stream/issue_chat", route(request::issue_chat, Delivery::Streamed))
+        .route("/api/workload_health_check", route(request::workload_check, Delivery::Whole))
+        .route("/api/workload_health_chat", route(request::workload_chat, Delivery::Whole))
+}
+
+fn route(read: Read, delivery: Delivery) -> MethodRouter<Arc<Shared>> {
+    post(move |State(shared): State<Arc<Shared>>, Extension(id): Extension<RequestId>, request: Request| {
+        answer(shared, id, request, read, delivery)
+    })
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    id: RequestId,
+    request: Request,
+    read: Read,
+    delivery: Delivery,
+) -> Result<Response, Problem> {
+    let body = body::read_json(request, &shared.config).await?;
+    let Asked { chat, form, shown } = read(&body)?;
+    drop(body);
+    let answer = super::ask(&shared, chat).await?;
+    let run_id = answer.run_id().to_owned();
+    let encoder = encode::Encoder::new(id.into_string());
+    let response = match delivery {
+        Delivery::Streamed => answer.stream(Encoder::new(encoder, form, shown), shared.config.heartbeat),
+        Delivery::Whole => {
+            let (end, calls) = gather(answer, encoder).await?;
+            Json(Whole::new(end, calls, &form, shown)).into_response()
+        }
+    };
+    Ok(super::with_run_id(response, &run_id))
+}
