@@ -128,5 +128,6 @@ fn state_name(state: RunState) -> &'static str {
         RunState::Finished => "finished",
         RunState::Failed => "failed",
         RunState::Cancelled => "cancelled",
+        RunState::Suspended => "suspended",
     }
 }

@@ -57,6 +57,7 @@ impl From<EventKind> for Kind {
                 account: started.account,
                 principal: started.principal,
                 overhead: Some(started.overhead.into()),
+                client_tools: started.client_tools.into_iter().map(Into::into).collect(),
             }),
             EventKind::ModelCalled(called) => Self::ModelCalled(wire::ModelCalled {
                 message_id: id(&called.message),
@@ -97,6 +98,15 @@ impl From<EventKind> for Kind {
                 call_id: call.as_str().to_owned(),
                 result: Some(result.into()),
             }),
+            EventKind::ClientToolRequested { call } => {
+                Self::ClientToolRequested(wire::ClientToolRequested { call_id: call.as_str().to_owned() })
+            }
+            EventKind::CallResolved { call, result, by_client } => Self::CallResolved(wire::CallResolved {
+                call: Some(call.into()),
+                result: Some(result.into()),
+                by_client,
+            }),
+            EventKind::RunSuspended => Self::RunSuspended(wire::RunSuspended {}),
             EventKind::RunFinished { answer, reason } => {
                 Self::RunFinished(wire::RunFinished { answer, finish_reason: reason })
             }
@@ -117,6 +127,7 @@ impl TryFrom<Kind> for EventKind {
                 model: started.model,
                 messages: started.messages.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
                 overhead: started.overhead.unwrap_or_default().into(),
+                client_tools: started.client_tools.into_iter().map(Into::into).collect(),
                 context_window: started.context_window,
                 max_output_tokens: started.max_output_tokens,
                 account: started.account,
@@ -162,6 +173,15 @@ impl TryFrom<Kind> for EventKind {
                 call: CallId::new(finished.call_id),
                 result: finished.result.ok_or(Malformed("a finished tool call has no result"))?.try_into()?,
             },
+            Kind::ClientToolRequested(requested) => {
+                Self::ClientToolRequested { call: CallId::new(requested.call_id) }
+            }
+            Kind::CallResolved(resolved) => Self::CallResolved {
+                call: resolved.call.ok_or(Malformed("a resolved tool call is empty"))?.try_into()?,
+                result: resolved.result.ok_or(Malformed("a resolved tool call has no result"))?.try_into()?,
+                by_client: resolved.by_client,
+            },
+            Kind::RunSuspended(_) => Self::RunSuspended,
             Kind::RunFinished(finished) => {
                 Self::RunFinished { answer: finished.answer, reason: finished.finish_reason }
             }

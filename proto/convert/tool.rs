@@ -1,6 +1,6 @@
 //! Tool results and output, from the agent's contract and from the executor's.
 
-use domain::{OutputStream, ToolResult, ToolStatus};
+use domain::{ClientTool, ClientToolMode, OutputStream, ToolResult, ToolStatus};
 
 use super::{Malformed, non_empty};
 use crate::{agent as wire, executor};
@@ -103,6 +103,32 @@ impl TryFrom<executor::Finished> for ToolResult {
             elapsed: finished.elapsed.and_then(|elapsed| elapsed.try_into().ok()),
             omitted_bytes: finished.omitted_bytes,
         })
+    }
+}
+
+impl From<ClientTool> for wire::ClientTool {
+    fn from(tool: ClientTool) -> Self {
+        let noop_response = match tool.mode {
+            ClientToolMode::Pause => None,
+            ClientToolMode::Noop(response) => Some(response),
+        };
+        Self {
+            name: tool.name,
+            description: tool.description,
+            parameters_json: tool.parameters,
+            noop_response,
+        }
+    }
+}
+
+impl From<wire::ClientTool> for ClientTool {
+    fn from(tool: wire::ClientTool) -> Self {
+        Self {
+            name: tool.name,
+            description: tool.description,
+            parameters: tool.parameters_json,
+            mode: tool.noop_response.map_or(ClientToolMode::Pause, ClientToolMode::Noop),
+        }
     }
 }
 

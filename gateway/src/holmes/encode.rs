@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use domain::{
-    AgentId, AssistantMessage, CallId, ContextSize, EventKind, FailureCode, Message, Role, Run, RunStarted,
+    AgentId, AssistantMessage, CallId, ContextSize, EventKind, FailureCode, Limits, Role, Run, RunStarted,
     ToolCall, Totals, Usage, UsageReported,
 };
 use http::StatusCode;
@@ -16,8 +16,8 @@ use crate::{
 
 use super::{
     events::{
-        AiAnswerEnd, AiMessage, ErrorEvent, Event, FOLLOW_UPS, FollowUp, Metadata, Sizes, StartToolCalling,
-        TokenCount, ToolCallingResult, ToolResult, Truncation,
+        AiAnswerEnd, AiMessage, ApprovalRequired, ErrorEvent, Event, FOLLOW_UPS, FollowUp, Metadata,
+        PendingFrontendCall, Sizes, StartToolCalling, TokenCount, ToolCallingResult, ToolResult, Truncation,
     },
     history,
 };
@@ -31,9 +31,12 @@ pub(super) struct Encoder {
     request_id: String,
     sizes: Sizes,
     report: UsageReported,
-    messages: Vec<Message>,
+    /// The conversation so far.
+    run: Run,
     follow_ups: &'static [FollowUp],
     running: HashMap<CallId, Running>,
+    /// Calls that the client must run.
+    waiting: Vec<ToolCall>,
     truncations: Vec<Truncation>,
 }
 
@@ -56,9 +59,10 @@ impl Encoder {
             request_id,
             sizes: Sizes::default(),
             report: nothing,
-            messages: Vec::new(),
+            run: Run::new(Limits::default()),
             follow_ups: &[],
             running: HashMap::new(),
+            waiting: Vec::new(),
             truncations: Vec::new(),
         }
     }
@@ -68,20 +72,27 @@ impl Encoder {
         if event.agent != AgentId::main() {
             return None;
         }
+        self.run.apply(&event.kind);
         match event.kind {
             EventKind::RunStarted(started) => {
-                self.started(started);
+                self.started(&started);
                 None
             }
             EventKind::UsageReported(report) => {
                 self.report = report;
                 Some(Event::TokenCount(TokenCount { metadata: self.metadata() }))
             }
-            EventKind::AssistantMessage(said) => self.said(said),
+            EventKind::AssistantMessage(said) => self.said(&said),
             EventKind::ToolStarted { call, description, toolset } => {
                 Some(self.tool_started(Running { call, description, toolset }))
             }
             EventKind::ToolFinished { call, result } => self.tool_finished(&call, result),
+            EventKind::ClientToolRequested { call } => {
+                self.waiting.extend(self.running.remove(&call).map(|running| running.call));
+                None
+            }
+            EventKind::CallResolved { call, result, .. } => Some(self.resolved(call, result)),
+            EventKind::RunSuspended => Some(self.suspended()),
             EventKind::RunFinished { answer, reason } => Some(self.finished(answer, reason)),
             EventKind::RunFailed { code, message } => Some(failed(code, message)),
             EventKind::RunCancelled { reason } => {
@@ -101,19 +112,17 @@ impl Encoder {
         metadata
     }
 
-    fn started(&mut self, started: RunStarted) {
-        self.sizes = Sizes::from(&started);
-        self.messages = started.messages;
-        let first_turn = self.messages.iter().all(|message| message.role != Role::Assistant);
+    fn started(&mut self, started: &RunStarted) {
+        self.sizes = Sizes::from(started);
+        let first_turn = started.messages.iter().all(|message| message.role != Role::Assistant);
         self.follow_ups = if first_turn { FOLLOW_UPS } else { &[] };
     }
 
     /// Only what is said beside tool calls is an event of its own: the last word comes with the end.
-    fn said(&mut self, said: AssistantMessage) -> Option<Event> {
+    fn said(&self, said: &AssistantMessage) -> Option<Event> {
         let content = Some(said.message.joined_text()).filter(|text| !text.is_empty());
         let reasoning = said.message.joined_thinking();
         let goes_on = !said.message.tool_calls.is_empty();
-        self.messages.push(said.message);
         let shown = goes_on && (content.is_some() || reasoning.is_some());
         shown.then(|| Event::AiMessage(AiMessage { content, reasoning, metadata: self.metadata() }))
     }
@@ -131,7 +140,6 @@ impl Encoder {
 
     fn tool_finished(&mut self, id: &CallId, result: domain::ToolResult) -> Option<Event> {
         let Running { call, description, toolset } = self.running.remove(id)?;
-        self.messages.push(Run::tool_message(&call, &result));
         self.truncations.extend(Truncation::of(&call, &result));
         Some(Event::ToolCallingResult(Box::new(ToolCallingResult {
             tool_call_id: call.id.to_string(),
@@ -144,10 +152,35 @@ impl Encoder {
         })))
     }
 
+    fn resolved(&mut self, call: ToolCall, result: domain::ToolResult) -> Event {
+        Event::ToolCallingResult(Box::new(ToolCallingResult {
+            tool_call_id: call.id.to_string(),
+            tool_name: call.name.clone(),
+            description: format!("Frontend tool: {}", call.name),
+            role: "tool",
+            result: Some(ToolResult::new(result, params(&call))),
+            toolset_name: None,
+            name: call.name,
+        }))
+    }
+
+    fn suspended(&mut self) -> Event {
+        let waiting = std::mem::take(&mut self.waiting);
+        Event::ApprovalRequired(Box::new(ApprovalRequired {
+            content: None,
+            analysis: None,
+            conversation_history: history::write(self.run.messages(), &waiting),
+            follow_up_actions: self.follow_ups,
+            requires_approval: true,
+            pending_approvals: [],
+            pending_frontend_tool_calls: waiting.into_iter().map(PendingFrontendCall::from).collect(),
+        }))
+    }
+
     fn finished(&mut self, analysis: String, reason: String) -> Event {
         Event::AiAnswerEnd(Box::new(AiAnswerEnd {
             analysis,
-            conversation_history: history::write(std::mem::take(&mut self.messages)),
+            conversation_history: history::write(self.run.messages(), &[]),
             follow_up_actions: self.follow_ups,
             metadata: self.metadata().with_end(reason, self.request_id.clone()),
         }))

@@ -27,6 +27,7 @@ pub(super) enum Event {
     AiMessage(AiMessage),
     TokenCount(TokenCount),
     AiAnswerEnd(Box<AiAnswerEnd>),
+    ApprovalRequired(Box<ApprovalRequired>),
     Error(ErrorEvent),
 }
 
@@ -38,6 +39,7 @@ impl Event {
             Self::AiMessage(_) => "ai_message",
             Self::TokenCount(_) => "token_count",
             Self::AiAnswerEnd(_) => ANSWER_END,
+            Self::ApprovalRequired(_) => "approval_required",
             Self::Error(_) => "error",
         }
     }
@@ -135,6 +137,38 @@ pub(super) struct AiAnswerEnd {
     pub(super) conversation_history: Vec<Outgoing>,
     pub(super) follow_up_actions: &'static [FollowUp],
     pub(super) metadata: Metadata,
+}
+
+/// The stream ends: the client has to act and comes back with the history. Clients look for `content`, others for
+/// `analysis`.
+#[derive(Debug, Serialize)]
+pub(super) struct ApprovalRequired {
+    pub(super) content: Option<()>,
+    pub(super) analysis: Option<()>,
+    pub(super) conversation_history: Vec<Outgoing>,
+    pub(super) follow_up_actions: &'static [FollowUp],
+    pub(super) requires_approval: bool,
+    /// No tool here waits for an approval.
+    pub(super) pending_approvals: [(); 0],
+    pub(super) pending_frontend_tool_calls: Vec<PendingFrontendCall>,
+}
+
+/// A call of a tool that the client runs.
+#[derive(Debug, Serialize)]
+pub(super) struct PendingFrontendCall {
+    tool_call_id: String,
+    tool_name: String,
+    arguments: Box<RawValue>,
+}
+
+impl From<ToolCall> for PendingFrontendCall {
+    fn from(call: ToolCall) -> Self {
+        Self {
+            tool_call_id: call.id.to_string(),
+            arguments: RawValue::from_string(call.arguments).unwrap_or_default(),
+            tool_name: call.name,
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]

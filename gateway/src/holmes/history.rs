@@ -198,6 +198,9 @@ struct OutgoingCall {
     function: OutgoingFunction,
     id: String,
     r#type: &'static str,
+    /// The client has to run it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pending_frontend: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -206,22 +209,23 @@ struct OutgoingFunction {
     name: String,
 }
 
-/// A conversation as a client gets it.
-pub(super) fn write(mut messages: Vec<Message>) -> Vec<Outgoing> {
-    messages.retain(|message| message.client_json.as_deref() != Some(UNSENT));
-    let placeholder = messages.first().is_none_or(|first| first.role != Role::System);
+/// A conversation as a client gets it, with the calls marked that wait for it.
+pub(super) fn write(messages: &[Message], waiting: &[ToolCall]) -> Vec<Outgoing> {
+    let messages = messages.iter().filter(|message| message.client_json.as_deref() != Some(UNSENT)).cloned();
+    let mut messages = messages.peekable();
+    let placeholder = messages.peek().is_none_or(|first| first.role != Role::System);
     let placeholder = placeholder.then(|| Message::text(Role::System, PLACEHOLDER));
-    placeholder.into_iter().chain(messages).map(write_message).collect()
+    placeholder.into_iter().chain(messages).map(|message| write_message(message, waiting)).collect()
 }
 
-fn write_message(mut message: Message) -> Outgoing {
+fn write_message(mut message: Message, waiting: &[ToolCall]) -> Outgoing {
     match message.client_json.take().map(RawValue::from_string) {
         Some(Ok(json)) => Outgoing::Verbatim(json),
-        Some(Err(_)) | None => Outgoing::Made(Box::new(make(message))),
+        Some(Err(_)) | None => Outgoing::Made(Box::new(make(message, waiting))),
     }
 }
 
-fn make(message: Message) -> Made {
+fn make(message: Message, waiting: &[ToolCall]) -> Made {
     let token_count = tokens::of_message(&message);
     let reasoning_content = message.joined_thinking();
     let (tool_call_id, name) = match message.answers {
@@ -244,7 +248,7 @@ fn make(message: Message) -> Made {
         tool_call_id,
         name,
         content: write_content(content),
-        tool_calls: message.tool_calls.into_iter().map(write_call).collect(),
+        tool_calls: message.tool_calls.into_iter().map(|call| write_call(call, waiting)).collect(),
         reasoning_content,
         thinking_blocks,
         token_count,
@@ -277,9 +281,10 @@ fn write_thinking(thinking: Thinking) -> Option<ThinkingBlock> {
     }
 }
 
-fn write_call(call: ToolCall) -> OutgoingCall {
+fn write_call(call: ToolCall, waiting: &[ToolCall]) -> OutgoingCall {
+    let pending_frontend = waiting.iter().any(|waits| waits.id == call.id);
     let function = OutgoingFunction { arguments: call.arguments, name: call.name };
-    OutgoingCall { function, id: call.id.as_str().to_owned(), r#type: "function" }
+    OutgoingCall { function, id: call.id.as_str().to_owned(), r#type: "function", pending_frontend }
 }
 
 fn role_name(role: Role) -> &'static str {

@@ -9,6 +9,7 @@
 mod encode;
 mod events;
 mod fields;
+mod frontend;
 mod history;
 mod invalid;
 mod older;

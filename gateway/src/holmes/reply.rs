@@ -1,5 +1,6 @@
 //! The answer that is not streamed: the events of the stream, gathered into one JSON object.
 
+use http::StatusCode;
 use serde::Serialize;
 
 use crate::{
@@ -47,6 +48,10 @@ pub(super) async fn gather(
             Some(Event::ToolCallingResult(result)) => tool_calls.push(*result),
             Some(Event::AiAnswerEnd(end)) => return Ok((*end, tool_calls)),
             Some(Event::Error(error)) => return Err(Problem::new(error.status, &error.description)),
+            Some(Event::ApprovalRequired(_)) => {
+                let text = "The run waits for the client, which needs a stream";
+                return Err(Problem::new(StatusCode::BAD_REQUEST, text));
+            }
             Some(Event::StartToolCalling(_) | Event::AiMessage(_) | Event::TokenCount(_)) | None => {}
         }
     }

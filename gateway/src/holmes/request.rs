@@ -10,6 +10,7 @@ use crate::problem::Problem;
 
 use super::{
     fields::Fields,
+    frontend,
     invalid::{Kind, Loc},
     raw::{self, Type},
 };
@@ -31,9 +32,16 @@ pub(super) struct Question {
 pub(super) fn parse(body: &[u8]) -> Result<Question, Problem> {
     let mut fields = Fields::parse(body)?;
     fields.first_role()?;
+    let (client_tools, client_results) = (frontend::tools(&mut fields), frontend::results(&mut fields));
+    let stream = fields.flag("stream", false);
+    let resumes = !client_results.is_empty();
     let chat = ChatRequest {
         caller: None,
-        question: fields.required_string("ask"),
+        question: if resumes {
+            fields.string("ask").unwrap_or_default()
+        } else {
+            fields.required_string("ask")
+        },
         history: fields.history().into_iter().map(Into::into).collect(),
         model: fields.string("model").unwrap_or_default(),
         images: fields.images().into_iter().map(Into::into).collect(),
@@ -42,9 +50,11 @@ pub(super) fn parse(body: &[u8]) -> Result<Question, Problem> {
         limits: None,
         behavior_controls: fields.behavior_controls(),
         files: Vec::new(),
+        client_tools,
+        client_results,
     };
-    let stream = fields.flag("stream", false);
     fields.finish()?;
+    frontend::check(&chat.client_tools, stream)?;
     Ok(Question { stream, chat })
 }
 

@@ -29,6 +29,7 @@ pub(crate) fn run_ended(outcome: Option<Outcome>, elapsed: Duration) {
     let outcome = match outcome {
         Some(Outcome::Finished) => "finished",
         Some(Outcome::Cancelled) => "cancelled",
+        Some(Outcome::Suspended) => "suspended",
         Some(Outcome::Failed) | None => "failed",
     };
     metrics::gauge!(RUNS_ACTIVE).decrement(1.0);

@@ -1,8 +1,8 @@
 //! The log of a run: an ordered list of events from which everything else can be derived.
 
 use crate::{
-    AgentId, CallId, ContextSize, Message, MessageId, OutputStream, RunId, ToolCall, ToolResult, Totals,
-    Usage,
+    AgentId, CallId, ClientTool, ContextSize, Message, MessageId, OutputStream, RunId, ToolCall, ToolResult,
+    Totals, Usage,
 };
 
 /// Nanoseconds since the Unix epoch.
@@ -83,6 +83,22 @@ pub enum EventKind {
         /// What it returned.
         result: ToolResult,
     },
+    /// A tool call waits for the client, which runs it.
+    ClientToolRequested {
+        /// The call.
+        call: CallId,
+    },
+    /// A call that an earlier run left open in the history got its result.
+    CallResolved {
+        /// The call.
+        call: ToolCall,
+        /// Its result.
+        result: ToolResult,
+        /// Whether the client ran it: then the model reads the data as it is.
+        by_client: bool,
+    },
+    /// The run ended because it waits for the client, which comes back with its history.
+    RunSuspended,
     /// The run ended with an answer.
     RunFinished {
         /// The answer, usually markdown.
@@ -107,7 +123,13 @@ pub enum EventKind {
 impl EventKind {
     /// Whether nothing can follow.
     pub fn is_terminal(&self) -> bool {
-        matches!(self, Self::RunFinished { .. } | Self::RunFailed { .. } | Self::RunCancelled { .. })
+        matches!(
+            self,
+            Self::RunSuspended
+                | Self::RunFinished { .. }
+                | Self::RunFailed { .. }
+                | Self::RunCancelled { .. }
+        )
     }
 }
 
@@ -124,6 +146,8 @@ pub struct RunStarted {
     pub context_window: u64,
     /// Tokens reserved for one reply.
     pub max_output_tokens: u64,
+    /// Tools that the client offers.
+    pub client_tools: Vec<ClientTool>,
     /// Account that owns the run.
     pub account: String,
     /// Who asked.

@@ -27,5 +27,5 @@ pub use id::{AgentId, CallId, MessageId, RunId};
 pub use limits::{Ceiling, Limits};
 pub use message::{Image, Message, Part, Role, Thinking, ToolCall};
 pub use run::{Effect, Input, ModelReply, Outcome, Run, Step};
-pub use tool::{OutputStream, ToolPlan, ToolResult, ToolStatus, ToolVerdict};
+pub use tool::{ClientTool, ClientToolMode, OutputStream, ToolPlan, ToolResult, ToolStatus, ToolVerdict};
 pub use usage::{ContextSize, Totals, Usage};

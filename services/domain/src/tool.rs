@@ -24,6 +24,30 @@ pub enum ToolVerdict {
     Allow,
     /// It may not; the text tells the model why.
     Refuse(String),
+    /// The client runs it and comes back with the result.
+    AskClient,
+}
+
+/// A tool that the client offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientTool {
+    /// Unique name.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: String,
+    /// What happens when the model calls it.
+    pub mode: ClientToolMode,
+}
+
+/// What happens when a model calls a tool of the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientToolMode {
+    /// The run is suspended until the client comes back with the result.
+    Pause,
+    /// The model gets this text at once, and the client acts on the event.
+    Noop(String),
 }
 
 /// Where a piece of output came from.

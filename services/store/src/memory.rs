@@ -145,7 +145,11 @@ fn weight(event: &Event) -> usize {
         EventKind::RunFinished { answer, .. } => answer.len(),
         EventKind::RunFailed { message, .. } => message.len(),
         EventKind::AttemptAbandoned { reason, .. } | EventKind::RunCancelled { reason } => reason.len(),
-        EventKind::ModelCalled(_) | EventKind::UsageReported(_) => 0,
+        EventKind::CallResolved { call, result, .. } => call.arguments.len() + result.data.len(),
+        EventKind::ModelCalled(_)
+        | EventKind::UsageReported(_)
+        | EventKind::ClientToolRequested { .. }
+        | EventKind::RunSuspended => 0,
     };
     size_of::<Event>() + text
 }

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 /// Text between the parameters and the output of a tool message.
 const ANNOUNCEMENT: &str = "Its output follows.\n";
 const METADATA: &str = "tool_call_metadata=";
-/// Text that agents append to the question.
-const APPENDED: [&str; 1] = ["The current UTC date and time are"];
+/// Text with which what agents append to the question begins.
+const APPENDED: [&str; 2] = ["\n\n# Added by Sleuth\n\n", "The current UTC date and time are"];
 
 /// A request, taken apart.
 #[derive(Debug, Default)]
@@ -155,6 +155,22 @@ mod tests {
             assert_eq!(read.question, "disk?");
             let result = read.results.first().expect("a result");
             assert_eq!((result.output.as_str(), result.error.as_deref()), (output, error), "{body}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::question_of;
+
+    #[test]
+    fn what_is_appended_is_no_part_of_the_question() {
+        for appended in [
+            "",
+            "\n\nThe current UTC date and time are 2026-11-21 21:54:27.",
+            "\n\n# Added by Sleuth\n\nKeep a list.\n\nThe current UTC date and time are 2026-11-21 21:54:27.",
+        ] {
+            assert_eq!(question_of(&format!("why is\n\nweb down?{appended}")), "why is\n\nweb down?");
         }
     }
 }

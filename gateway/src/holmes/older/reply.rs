@@ -154,7 +154,7 @@ impl Encoder {
                 self.runbooks.extend(runbook(&call));
                 self.shown.call(*call).map(|call| Event::ToolCallingResult(Box::new(call)))
             }
-            Event::AiAnswerEnd(_) | Event::Error(_) => Some(event),
+            Event::AiAnswerEnd(_) | Event::ApprovalRequired(_) | Event::Error(_) => Some(event),
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) use section::Sections;
 use section::{Place, Section};
 
 /// Comes after the question, before everything that is added to it.
-const ADDED: &str = "\n\n# General context\n\n";
+const ADDED: &str = "\n\n# Added by Sleuth\n\n";
 /// Name of the tool that keeps a list of tasks.
 const TODO_TOOL: &str = "TodoWrite";
 

@@ -82,7 +82,7 @@ fn without_sections_there_is_the_question_alone() {
 #[test]
 fn the_question_comes_before_what_is_added() {
     let user = told("files,time_runbooks,todowrite_reminder", Place::User);
-    assert!(user.starts_with("why?\n\n# General context\n\n# Attached files"), "{user}");
+    assert!(user.starts_with("why?\n\n# Added by Sleuth\n\n# Attached files"), "{user}");
     assert!(user.contains("\n- `crash-loop`: A container restarts"), "{user}");
 }
 

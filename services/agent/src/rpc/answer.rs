@@ -48,6 +48,7 @@ pub(super) fn state(state: &State) -> RunState {
         Some(Outcome::Finished) => RunState::Finished,
         Some(Outcome::Failed) => RunState::Failed,
         Some(Outcome::Cancelled) => RunState::Cancelled,
+        Some(Outcome::Suspended) => RunState::Suspended,
     }
 }
 

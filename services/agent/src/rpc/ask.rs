@@ -1,5 +1,6 @@
 //! Requests, checked on their way in.
 
+use domain::CallId;
 use tonic::Status;
 use wire::agent::ChatRequest;
 
@@ -13,7 +14,7 @@ use super::account;
 
 /// A question from the wire.
 pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question, Status> {
-    if request.question.trim().is_empty() {
+    if request.question.trim().is_empty() && request.client_results.is_empty() {
         return Err(Status::invalid_argument("question: it is empty; ask something"));
     }
     let response_format = match request.response_format_json.as_str() {
@@ -28,6 +29,12 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         text: request.question,
         model: Some(request.model).filter(|name| !name.is_empty()),
         images: request.images.into_iter().map(Into::into).collect(),
+        client_tools: request.client_tools.into_iter().map(Into::into).collect(),
+        client_results: request
+            .client_results
+            .into_iter()
+            .map(|given| (CallId::new(given.call_id), given.result))
+            .collect(),
         response_format,
         sections: Sections::choose(config.enabled_prompts.as_ref(), &request.behavior_controls),
         files: request.files.into_iter().map(|file| File { name: file.name, text: file.text }).collect(),
@@ -50,7 +57,7 @@ fn response_format(json: &str) -> Result<serde_json::Value, Status> {
 pub(super) fn refused(refusal: &Refusal) -> Status {
     let text = refusal.to_string();
     match refusal {
-        Refusal::Model(_) => Status::invalid_argument(text),
+        Refusal::Model(_) | Refusal::ClientTool(_) | Refusal::NothingToDo => Status::invalid_argument(text),
         Refusal::TooMany(_) => Status::resource_exhausted(text),
         Refusal::Executor(_) | Refusal::ShuttingDown | Refusal::Log(_) => Status::unavailable(text),
     }

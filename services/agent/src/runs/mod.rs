@@ -1,5 +1,6 @@
 //! Runs as objects: started, listed, watched, cancelled.
 
+mod open_calls;
 mod progress;
 mod reader;
 
@@ -9,7 +10,8 @@ use std::{
 };
 
 use domain::{
-    AgentId, ContextSize, Event, EventKind, Image, Limits, Message, Run, RunId, RunStarted, Timestamp, tokens,
+    AgentId, CallId, ClientTool, ContextSize, Event, EventKind, Image, Limits, Message, Run, RunId,
+    RunStarted, Timestamp, tokens,
 };
 use model::{Catalogue, Model, UnknownModel};
 use runtime::clock;
@@ -24,7 +26,7 @@ use crate::{
     driver::{Driver, Setup},
     prompt::{File, Prompt, Sections},
     telemetry,
-    tools::{Context, NoExecutor, Tools},
+    tools::{Context, NoExecutor, Tools, Unusable},
 };
 
 pub(crate) use progress::{Progress, State};
@@ -40,6 +42,9 @@ pub(crate) struct Question {
     pub history: Vec<Message>,
     pub model: Option<String>,
     pub images: Vec<Image>,
+    pub client_tools: Vec<ClientTool>,
+    /// Results of the client's tools, by the call of an earlier run.
+    pub client_results: HashMap<CallId, String>,
     pub response_format: Option<serde_json::Value>,
     pub sections: Sections,
     pub files: Vec<File>,
@@ -54,6 +59,10 @@ pub(crate) struct Question {
 pub(crate) enum Refusal {
     #[error(transparent)]
     Model(#[from] UnknownModel),
+    #[error(transparent)]
+    ClientTool(#[from] Unusable),
+    #[error("there is no question, and the history has no open call to go on with")]
+    NothingToDo,
     #[error(transparent)]
     Executor(#[from] NoExecutor),
     #[error("{0} runs go on already, which is this agent's limit; try again later")]
@@ -118,7 +127,12 @@ impl Runs {
             return Err(Refusal::ShuttingDown);
         }
         let model = self.models.get(question.model.as_deref())?;
+        let settled = open_calls::settle(&question.history, &question.client_results);
+        if question.text.is_empty() && settled.is_empty() {
+            return Err(Refusal::NothingToDo);
+        }
         let offer = self.tools.offer().await?;
+        let (tools, offer) = self.tools.with_client(question.client_tools.clone(), offer)?;
         let id = RunId::new(format!("run_{}", Uuid::now_v7().simple()));
         let cancel = self.closing.child_token();
         let progress = Arc::new(Progress::new(id.clone(), &question, &model.info().name, cancel.clone()));
@@ -136,16 +150,18 @@ impl Runs {
         let system = prompt.system();
         let started = started(&question, &*model, &prompt, &system);
         let mut run = Run::new(question.limits);
-        let event = EventKind::RunStarted(started);
-        run.apply(&event);
-        if let Err(error) = self.log.append(&id, 0, vec![first(&id, event)]).await {
+        let mut events = vec![EventKind::RunStarted(started)];
+        events.extend(settled);
+        events.iter().for_each(|event| run.apply(event));
+        let position = events.len() as u64;
+        if let Err(error) = self.log.append(&id, 0, stamped(&id, events)).await {
             self.dismiss(&id);
             return Err(error.into());
         }
         let limits = question.limits;
         let setup = Setup {
             log: self.log(),
-            tools: self.tools.clone(),
+            tools,
             specs: Arc::clone(&offer.specs),
             system,
             response_format: question.response_format,
@@ -161,7 +177,7 @@ impl Runs {
             progress: Arc::clone(&progress),
         };
         let reader = Reader::new(Arc::clone(&progress), self.config.disconnect_grace);
-        self.spawn(Driver::new(setup, run, 1), progress);
+        self.spawn(Driver::new(setup, run, position), progress);
         Ok(reader)
     }
 
@@ -260,7 +276,9 @@ impl Table {
 
 fn started(question: &Question, model: &dyn Model, prompt: &Prompt<'_>, system: &str) -> RunStarted {
     let mut messages = question.history.clone();
-    messages.push(prompt.question(&question.text, question.images.clone()));
+    if !question.text.is_empty() {
+        messages.push(prompt.question(&question.text, question.images.clone()));
+    }
     let schemas = prompt.offer.specs.iter().map(|spec| {
         tokens::of_text(&spec.name)
             + tokens::of_text(&spec.description)
@@ -275,6 +293,7 @@ fn started(question: &Question, model: &dyn Model, prompt: &Prompt<'_>, system: 
         model: model.info().name.clone(),
         messages,
         overhead,
+        client_tools: question.client_tools.clone(),
         context_window: model.info().context_window,
         max_output_tokens: model.info().max_output_tokens,
         account: question.account.clone(),
@@ -282,7 +301,12 @@ fn started(question: &Question, model: &dyn Model, prompt: &Prompt<'_>, system: 
     }
 }
 
-fn first(run: &RunId, kind: EventKind) -> Event {
+/// The first events of a run.
+fn stamped(run: &RunId, kinds: Vec<EventKind>) -> Vec<Event> {
     let time = Timestamp(clock::unix_nanos());
-    Event { run: run.clone(), position: 1, time, agent: AgentId::main(), parent: None, kind }
+    let stamped = kinds.into_iter().zip(1..).map(|(kind, position)| {
+        let agent = AgentId::main();
+        Event { run: run.clone(), position, time, agent, parent: None, kind }
+    });
+    stamped.collect()
 }

@@ -1,22 +1,26 @@
-//! Where tools are and how they are called: most of them live in executors, some in the agent itself.
+//! Where tools are and how they are called: most of them live in executors, some in the agent itself, some at the
+//! client of a run.
 
 mod call;
+mod client;
 mod executor;
 mod result;
 mod runbook;
 
 use std::sync::Arc;
 
-use domain::{ToolCall, ToolPlan};
+use domain::{ClientTool, ToolCall, ToolPlan};
 use futures_util::future::join_all;
 use model::ToolSpec;
 use wire::Transport;
 
 use crate::runbooks::Runbooks;
+use client::ClientTools;
 use executor::Executor;
 use runbook::FetchRunbook;
 
 pub(crate) use call::{Context, Running};
+pub(crate) use client::Unusable;
 pub(crate) use executor::NoExecutor;
 pub(crate) use result::fit;
 
@@ -36,11 +40,27 @@ pub(crate) struct Offer {
 pub(crate) struct Tools {
     executor: Executor,
     runbooks: FetchRunbook,
+    client: ClientTools,
 }
 
 impl Tools {
     pub(crate) fn new(executor: Transport, runbooks: Runbooks) -> Self {
-        Self { executor: Executor::new(executor), runbooks: FetchRunbook::new(runbooks) }
+        Self {
+            executor: Executor::new(executor),
+            runbooks: FetchRunbook::new(runbooks),
+            client: ClientTools::default(),
+        }
+    }
+
+    /// These tools and the client's, and the offer with them.
+    pub(crate) fn with_client(
+        &self,
+        tools: Vec<ClientTool>,
+        offer: Offer,
+    ) -> Result<(Self, Offer), Unusable> {
+        let client = ClientTools::new(tools);
+        let offer = client.join(offer)?;
+        Ok((Self { client, ..self.clone() }, offer))
     }
 
     /// What there is now. If no executor answers, its part is what it was before.
@@ -63,7 +83,9 @@ impl Tools {
     /// Has calls judged, all at once. Every call gets a plan: one that cannot be judged must not run.
     pub(crate) async fn plan(&self, calls: &[ToolCall], context: &Context) -> Vec<ToolPlan> {
         join_all(calls.iter().map(async |call| {
-            if self.runbooks.owns(call) {
+            if self.client.owns(call) {
+                self.client.plan(call)
+            } else if self.runbooks.owns(call) {
                 self.runbooks.plan(call)
             } else {
                 self.executor.plan(call, context).await
@@ -74,7 +96,9 @@ impl Tools {
 
     /// Starts a call. It ends with the returned handle, or when that is dropped.
     pub(crate) fn run(&self, call: ToolCall, context: &Context) -> Running {
-        if self.runbooks.owns(&call) {
+        if self.client.owns(&call) {
+            Running::at_once(&call, || self.client.run(&call))
+        } else if self.runbooks.owns(&call) {
             Running::at_once(&call, || self.runbooks.run(&call))
         } else {
             self.executor.run(call, context)

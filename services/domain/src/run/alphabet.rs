@@ -129,6 +129,8 @@ pub struct Step {
 pub enum Outcome {
     /// With an answer.
     Finished,
+    /// It waits for the client.
+    Suspended,
     /// Without one.
     Failed,
     /// It was stopped.

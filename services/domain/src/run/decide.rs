@@ -4,11 +4,11 @@ use std::collections::HashSet;
 
 use crate::{
     AssistantMessage, CallId, Ceiling, Effect, EventKind, FailureCode, Input, Message, MessageId,
-    ModelCalled, ModelReply, Role, Step, ToolCall, ToolPlan, ToolResult, UsageReported,
+    ModelCalled, ModelReply, Role, Step, ToolCall, ToolPlan, ToolResult, ToolVerdict, UsageReported,
 };
 
 use super::{
-    state::{Open, Phase, Run},
+    state::{Open, Phase, Run, Standing},
     text,
 };
 
@@ -89,6 +89,11 @@ impl Run {
             Phase::Acting { calls } => self.running(calls).any(|running| running.id == *call),
             Phase::Fresh | Phase::Calling { .. } | Phase::Planning { .. } | Phase::Ended(_) => false,
         }
+    }
+
+    fn is_open(&self, call: &CallId) -> bool {
+        matches!(&self.phase, Phase::Acting { calls }
+            if calls.iter().any(|open| open.call.id == *call && open.standing == Standing::Open))
     }
 
     fn replied(&mut self, step: &mut Step, id: MessageId, reply: ModelReply) {
@@ -173,6 +178,12 @@ impl Run {
         for (call, reason) in refusals {
             self.publish(step, EventKind::ToolFinished { call, result: ToolResult::error(reason) });
         }
+        let for_client = plans.iter().filter(|plan| plan.verdict == ToolVerdict::AskClient);
+        for call in
+            for_client.map(|plan| plan.call.clone()).filter(|call| self.is_open(call)).collect::<Vec<_>>()
+        {
+            self.publish(step, EventKind::ClientToolRequested { call });
+        }
         self.run_next(step, &[]);
     }
 
@@ -198,8 +209,14 @@ impl Run {
         let starting: Vec<_> =
             self.running(calls).filter(|call| !already.contains(&call.id)).cloned().collect();
         step.effects.extend(starting.into_iter().map(Effect::RunTool));
-        if calls.iter().all(|open| open.result.is_some()) {
-            self.count_tools(step);
+        if calls.iter().any(|open| open.standing == Standing::Open) {
+            return;
+        }
+        let waits = calls.iter().any(|open| open.standing == Standing::WithClient);
+        self.count_tools(step);
+        if waits {
+            self.end(step, EventKind::RunSuspended);
+        } else {
             self.next_step(step);
         }
     }
@@ -280,7 +297,7 @@ impl Run {
     fn stop_tools(&mut self, step: &mut Step, why: &str) {
         let Phase::Acting { calls } = &self.phase else { return };
         let running = self.running_ids();
-        let open = |open: &&Open| open.result.is_none();
+        let open = |open: &&Open| open.standing != Standing::Ended;
         let open: Vec<_> = calls.iter().filter(open).map(|open| open.call.id.clone()).collect();
         step.effects.extend(running.into_iter().map(Effect::StopTool));
         for call in open {

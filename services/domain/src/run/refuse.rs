@@ -11,6 +11,9 @@ impl Run {
         if let ToolVerdict::Refuse(reason) = &plan.verdict {
             return Some(reason.clone());
         }
+        if plan.verdict == ToolVerdict::AskClient {
+            return None;
+        }
         if self.made.contains(&(call.name.clone(), call.arguments.clone())) {
             return Some(text::REPEATED.to_owned());
         }

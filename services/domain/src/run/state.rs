@@ -39,11 +39,22 @@ pub(super) enum Phase {
     Ended(Outcome),
 }
 
-/// A started tool call and its result, once there is one.
+/// A started tool call.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Open {
     pub(super) call: ToolCall,
-    pub(super) result: Option<ToolResult>,
+    pub(super) standing: Standing,
+}
+
+/// How a started tool call stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// It runs, or waits for room.
+    Open,
+    /// It waits for the client.
+    WithClient,
+    /// It has its result.
+    Ended,
 }
 
 impl Run {
@@ -122,7 +133,7 @@ impl Run {
     /// Calls that may run now: calls start in the model's order, and each end makes room for one.
     pub(super) fn running<'a>(&self, calls: &'a [Open]) -> impl Iterator<Item = &'a ToolCall> + use<'a> {
         let room = self.limits.parallel_tools.max(1) as usize;
-        calls.iter().filter(|open| open.result.is_none()).take(room).map(|open| &open.call)
+        calls.iter().filter(|open| open.standing == Standing::Open).take(room).map(|open| &open.call)
     }
 
     /// The ceiling that forbids another round of tools, if one does.
@@ -170,6 +181,13 @@ impl Run {
             }
             EventKind::ToolStarted { call, .. } => self.open(call),
             EventKind::ToolFinished { call, result } => self.close(call, result),
+            EventKind::ClientToolRequested { call } => {
+                if let Some(open) = self.open_call(call) {
+                    open.standing = Standing::WithClient;
+                }
+            }
+            EventKind::CallResolved { call, result, by_client } => self.resolve(call, result, *by_client),
+            EventKind::RunSuspended => self.phase = Phase::Ended(Outcome::Suspended),
             EventKind::RunFinished { .. } => self.phase = Phase::Ended(Outcome::Finished),
             EventKind::RunFailed { .. } => self.phase = Phase::Ended(Outcome::Failed),
             EventKind::RunCancelled { .. } => self.phase = Phase::Ended(Outcome::Cancelled),
@@ -197,7 +215,7 @@ impl Run {
 
     fn open(&mut self, call: &ToolCall) {
         self.tool_calls = self.tool_calls.saturating_add(1);
-        let open = Open { call: call.clone(), result: None };
+        let open = Open { call: call.clone(), standing: Standing::Open };
         match &mut self.phase {
             Phase::Acting { calls } => calls.push(open),
             Phase::Planning { .. } | Phase::Fresh | Phase::Calling { .. } | Phase::Ended(_) => {
@@ -206,16 +224,35 @@ impl Run {
         }
     }
 
+    fn open_call(&mut self, id: &CallId) -> Option<&mut Open> {
+        let Phase::Acting { calls } = &mut self.phase else { return None };
+        calls.iter_mut().find(|open| open.call.id == *id && open.standing != Standing::Ended)
+    }
+
     fn close(&mut self, id: &CallId, result: &ToolResult) {
-        let Phase::Acting { calls } = &mut self.phase else { return };
-        let Some(open) = calls.iter_mut().find(|open| open.call.id == *id && open.result.is_none()) else {
-            return;
-        };
-        open.result = Some(result.clone());
+        let Some(open) = self.open_call(id) else { return };
+        open.standing = Standing::Ended;
+        let call = open.call.clone();
+        self.messages.push(Self::tool_message(&call, result));
         if result.elapsed.is_some() {
-            self.made.insert((open.call.name.clone(), open.call.arguments.clone()));
+            self.made.insert((call.name, call.arguments));
         }
-        self.messages.push(Self::tool_message(&open.call, result));
+    }
+
+    /// Puts a result behind the message that asked for it, and behind the results that are there already.
+    fn resolve(&mut self, call: &ToolCall, result: &ToolResult, by_client: bool) {
+        let asks = |message: &Message| message.tool_calls.iter().any(|asked| asked.id == call.id);
+        let Some(asked) = self.messages.iter().rposition(asks) else { return };
+        let answers =
+            self.messages[asked + 1..].iter().take_while(|message| message.role == Role::Tool).count();
+        let message = match (by_client, &result.error) {
+            (true, None) => Message::tool(call.id.clone(), &call.name, &result.data),
+            (true, Some(_)) | (false, _) => Self::tool_message(call, result),
+        };
+        self.context.add(&message);
+        // What the client sent marks the call as open.
+        self.messages[asked].client_json = None;
+        self.messages.insert(asked + 1 + answers, message);
     }
 
     /// A tool's result as the model reads it: the arguments, what the call was, and then its output.

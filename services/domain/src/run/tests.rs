@@ -23,6 +23,7 @@ impl Bench {
             overhead: ContextSize::default(),
             context_window: 1000,
             max_output_tokens: 100,
+            client_tools: Vec::new(),
             account: String::new(),
             principal: String::new(),
         });
@@ -99,18 +100,25 @@ impl Bench {
         let end = self.log.iter().position(EventKind::is_terminal);
         assert!(end.is_none_or(|at| at + 1 == self.log.len()), "nothing follows the end");
         let mut open: HashMap<&CallId, u32> = HashMap::new();
+        let mut with_client = 0;
         for event in &self.log {
             match event {
                 EventKind::ToolStarted { call, .. } => {
                     assert_eq!(open.insert(&call.id, 0), None, "an id names one call");
                 }
+                EventKind::ClientToolRequested { .. } => with_client += 1,
                 EventKind::ToolFinished { call, .. } => *open.get_mut(call).expect("started before") += 1,
                 _ => {}
             }
         }
         assert!(open.values().all(|ends| *ends <= 1), "a call ends once");
-        if end.is_some() {
-            assert!(open.values().all(|ends| *ends == 1), "no call is left open");
+        let left = open.values().filter(|ends| **ends == 0).count();
+        match self.run.outcome() {
+            Some(Outcome::Suspended) => {
+                assert_eq!(left, with_client, "only the client's calls are left open")
+            }
+            Some(_) => assert_eq!(left, 0, "no call is left open"),
+            None => {}
         }
         let running = self.todo.iter().filter(|todo| matches!(todo, Effect::RunTool(_))).count();
         assert!(running <= self.limits.parallel_tools as usize);
@@ -260,4 +268,37 @@ fn time_up_ends_the_tools_asks_for_the_answer_and_then_takes_what_there_is() {
     bench.give(Input::TimeUp);
     let end = EventKind::RunFinished { answer: "so far".into(), reason: "time_limit".into() };
     assert_eq!(bench.log.last(), Some(&end));
+}
+
+#[test]
+fn a_call_for_the_client_suspends_the_run_once_the_others_have_ended() {
+    let mut bench = Bench::new(Limits::default());
+    bench.advance(0, 2);
+    let Some(Effect::Plan(calls)) = bench.todo.pop() else { panic!("{:?}", bench.todo) };
+    let verdicts = [ToolVerdict::AskClient, ToolVerdict::Allow];
+    let plans = calls.iter().zip(verdicts).map(|(call, verdict)| ToolPlan { verdict, ..plan(call, 1) });
+    bench.give(Input::Planned(plans.collect()));
+    assert_eq!(bench.run.outcome(), None);
+    bench.advance(0, 1);
+    assert_eq!(bench.run.outcome(), Some(Outcome::Suspended));
+    let names: Vec<_> = bench.log.iter().rev().take(3).collect();
+    assert!(matches!(
+        names[..],
+        [EventKind::RunSuspended, EventKind::UsageReported(_), EventKind::ToolFinished { .. }]
+    ));
+    bench.check();
+}
+
+#[test]
+fn a_resolved_call_gets_its_result_behind_the_message_that_asked() {
+    let mut asked = Message::text(Role::Assistant, "");
+    asked.tool_calls = vec![call("a", "{}"), call("b", "{}")];
+    let answered = Message::tool(CallId::new("a"), "bash", "done");
+    let messages = vec![asked, answered, Message::text(Role::User, "and now?")];
+    let mut run = Run::new(Limits::default());
+    run.messages = messages;
+    run.apply(&EventKind::CallResolved { call: call("b", "{}"), result: ran("drawn"), by_client: true });
+    let roles: Vec<_> = run.messages().iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::Assistant, Role::Tool, Role::Tool, Role::User]);
+    assert_eq!(run.messages()[2].joined_text(), "drawn");
 }

@@ -70,6 +70,8 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
                 return Ok(ExitCode::SUCCESS);
             }
             EventKind::RunFailed { message, .. } => anyhow::bail!(message),
+            // This client offers no tools.
+            EventKind::RunSuspended => anyhow::bail!("the run waits for another client"),
             EventKind::RunCancelled { reason } => anyhow::bail!("the run was cancelled: {reason}"),
             EventKind::RunStarted(_)
             | EventKind::ModelCalled(_)
@@ -80,7 +82,9 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
             | EventKind::AssistantMessage(_)
             | EventKind::ToolStarted { .. }
             | EventKind::ToolOutput { .. }
-            | EventKind::ToolFinished { .. } => {}
+            | EventKind::ToolFinished { .. }
+            | EventKind::ClientToolRequested { .. }
+            | EventKind::CallResolved { .. } => {}
         }
     }
     Err(Status::unavailable("the stream ended without an answer").into())

@@ -71,5 +71,6 @@ fn name(state: RunState) -> &'static str {
         RunState::Finished => "finished",
         RunState::Failed => "failed",
         RunState::Cancelled => "cancelled",
+        RunState::Suspended => "suspended",
     }
 }

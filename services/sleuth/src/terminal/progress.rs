@@ -53,6 +53,9 @@ impl Progress {
             | EventKind::ThinkingDelta { .. }
             | EventKind::UsageReported(_)
             | EventKind::ToolOutput { .. }
+            | EventKind::ClientToolRequested { .. }
+            | EventKind::CallResolved { .. }
+            | EventKind::RunSuspended
             | EventKind::RunFinished { .. }
             | EventKind::RunFailed { .. }
             | EventKind::RunCancelled { .. } => {}
