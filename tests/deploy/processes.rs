@@ -49,7 +49,9 @@ impl Service {
 }
 
 fn here(service: &Sleuth, name: &str) -> String {
-    format!("http://127.0.0.1:{}", service.address(name).unwrap().port())
+    let address = service.address(name).unwrap();
+    assert!(address.ip().is_unspecified(), "{name} can be reached only from its own pod: {address}");
+    format!("http://127.0.0.1:{}", address.port())
 }
 
 /// Starts three services, asks a question, and returns the names of the models and the answer.
