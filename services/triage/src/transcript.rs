@@ -157,11 +157,6 @@ mod tests {
             assert_eq!((result.output.as_str(), result.error.as_deref()), (output, error), "{body}");
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::question_of;
 
     #[test]
     fn what_is_appended_is_no_part_of_the_question() {
