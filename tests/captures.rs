@@ -19,11 +19,16 @@ use harness::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+/// The captured servers: of the current API, and of the older one.
+const SERVERS: [&str; 2] = ["holmes-0.45.0", "holmes-0.16.2-alpha2"];
 const KEY: &str = "secret-key";
 const DEADLINE: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
 struct Capture {
+    /// The server that gave the answer.
+    #[serde(skip)]
+    server: &'static str,
     /// Whether the server asked for a key.
     keyed: bool,
     request: Request,
@@ -42,6 +47,8 @@ struct Request {
 /// A difference that is intended.
 #[derive(Debug, Deserialize)]
 struct Intended {
+    /// Name of the captured servers, `*` for any text.
+    server: String,
     /// Name of the captures, `*` for any text.
     capture: String,
     /// Where, `*` for any text.
@@ -53,8 +60,9 @@ struct Intended {
 }
 
 impl Intended {
-    fn covers(&self, capture: &str, difference: &Difference) -> bool {
-        globbed(&self.capture, capture)
+    fn covers(&self, server: &str, name: &str, difference: &Difference) -> bool {
+        globbed(&self.server, server)
+            && globbed(&self.capture, name)
             && globbed(&self.path, &difference.path)
             && facts::allows(&self.sent, &difference.sent)
     }
@@ -72,16 +80,18 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/captures")
 }
 
-fn captures() -> BTreeMap<String, Capture> {
-    let entries = fs::read_dir(folder().join("holmes-0.45.0")).unwrap();
-    let paths = entries.map(|entry| entry.unwrap().path());
-    paths
-        .map(|path| {
+/// The captures by name, of one server after the other.
+fn captures() -> impl Iterator<Item = (String, Capture)> {
+    SERVERS.into_iter().flat_map(|server| {
+        let entries = fs::read_dir(folder().join(server)).unwrap();
+        entries.map(move |entry| {
+            let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let capture = serde_json::from_str(&fs::read_to_string(&path).unwrap());
-            (name, capture.unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+            let capture: Result<Capture, _> = serde_json::from_str(&fs::read_to_string(&path).unwrap());
+            let capture = capture.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            (name, Capture { server, ..capture })
         })
-        .collect()
+    })
 }
 
 /// A server in front of the scripted model, under the names of the captured server's models.
@@ -145,12 +155,12 @@ async fn captured_requests_are_answered_as_the_original_did() {
         for difference in facts::differences(&capture.answer, &answer) {
             let mut covered = false;
             for (intended, met) in intended.iter().zip(&mut met) {
-                let covers = intended.covers(&name, &difference);
+                let covers = intended.covers(capture.server, &name, &difference);
                 *met |= covers;
                 covered |= covers;
             }
             if !covered {
-                unintended.push(format!("{name}: {} is {}", difference.path, difference.sent));
+                unintended.push(format!("{} {name}: {} is {}", capture.server, difference.path, difference.sent));
             }
         }
     }

@@ -19,7 +19,8 @@ from pathlib import Path
 COVERED = re.compile(
     r"get_(healthz|readyz|model)|auth_\w+|bad_\w+|method_not_allowed|not_found|no_content_type|unknown_field_ok"
     r"|(chat|stream)_(plain|1tool|1tool_say|2rounds_3tools|followup|llm_\d+|unknown_model)"
-    r"|chat_(model_second|structured)"
+    r"|chat_(model_second|structured|tool_unknown)"
+    r"|(stream_)?investigate(_llm_\d+)?|issue_chat(_1tool)?|workload_health_(chat|check)"
     r"|stream_(additional_prompt_fast|image|passthrough_ids|todowrite|unicode|tool_(exit1|nodata|timeout|unknown))"
 )
 
@@ -27,6 +28,9 @@ COVERED = re.compile(
 PLUMBING = {"host", "user-agent", "accept", "content-length", "connection"}
 # A server with a key gave these captures.
 KEYED = "auth_"
+
+# What a server puts after a question.
+ADDED = re.compile(r"\n\n\n\n|\n\n# Runbook Selection")
 
 SYSTEM = "You are a careful assistant."
 PROSE = {"error", "icon_url", "request_id", "pre_action_notification_text", "prompt"}
@@ -41,7 +45,7 @@ def clean_content(role, content):
             {**part, "text": clean_content(role, part["text"])} if part.get("type") == "text" else part
             for part in content
         ]
-    return content.split("\n\n\n\n")[0] if role == "user" else content
+    return ADDED.split(content)[0] if role == "user" else content
 
 
 def clean_message(message):
@@ -65,10 +69,17 @@ def message_facts(message, sent):
         return message
     facts = {key: kind(value) if key == "token_count" else value for key, value in message.items()}
     if message["role"] in ("system", "tool"):
-        facts["content"] = "$string"
+        facts["content"] = message_shape(message["content"])
     elif message["role"] == "user":
         facts["content"] = question_facts(message["content"])
     return facts
+
+
+def message_shape(content):
+    """Text, or parts of text."""
+    if isinstance(content, str):
+        return "$string"
+    return [{**part, "text": "$string"} if "text" in part else part for part in content]
 
 
 def question_facts(content):
@@ -79,7 +90,7 @@ def question_facts(content):
 
 
 def result_facts(call):
-    bash = call["tool_name"] == "bash"
+    bash = call.get("tool_name", call.get("name")) == "bash"
     facts = dict(call)
     if not bash and call["description"]:
         facts["description"] = "$string"
