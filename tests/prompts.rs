@@ -156,7 +156,9 @@ async fn without_any_section_anthropic_gets_no_system_prompt_either() {
 async fn the_builtin_investigator_reads_only_the_question() {
     let bench = Bench::start(|start| start).await;
     let ask = async |controls: Value| {
-        bench.chat(json!({ "ask": "what is 2+2", "model": "builtin/triage", "behavior_controls": controls })).await
+        bench
+            .chat(json!({ "ask": "what is 2+2", "model": "builtin/triage", "behavior_controls": controls }))
+            .await
     };
     let bare = json!({ "todowrite_reminder": false, "time_runbooks": false });
     let [told, bare] = [ask(Value::Null).await, ask(bare).await];
