@@ -157,114 +157,12 @@ fn known<'a, T>(said: impl Iterator<Item = (&'a str, T)>) -> (Vec<(Section, T)>,
 }
 
 fn warn(from: &str, unknown: &[&str]) {
-    if let Some(named) = unknown.get(..unknown.len().min(NAMED)).filter(|named| !named.is_empty()) {
-        let named: Vec<String> = named.iter().map(|key| key.chars().take(64).collect()).collect();
-        tracing::warn!(from, keys = ?named, total = unknown.len(), "unknown prompt sections are ignored");
+    if !unknown.is_empty() {
+        let keys: Vec<String> =
+            unknown.iter().take(NAMED).map(|key| key.chars().take(64).collect()).collect();
+        tracing::warn!(from, ?keys, total = unknown.len(), "unknown prompt sections are ignored");
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// On by default, listed, request → on.
-    const RULE: [(bool, Option<bool>, Option<bool>, bool); 18] = [
-        (true, None, None, true),
-        (true, None, Some(true), true),
-        (true, None, Some(false), false),
-        (false, None, None, false),
-        (false, None, Some(true), true),
-        (false, None, Some(false), false),
-        (true, Some(true), None, true),
-        (true, Some(true), Some(true), true),
-        (true, Some(true), Some(false), false),
-        (false, Some(true), None, true),
-        (false, Some(true), Some(true), true),
-        (false, Some(true), Some(false), false),
-        (true, Some(false), None, false),
-        (true, Some(false), Some(true), false),
-        (true, Some(false), Some(false), false),
-        (false, Some(false), None, false),
-        (false, Some(false), Some(true), false),
-        (false, Some(false), Some(false), false),
-    ];
-
-    const ON_BY_DEFAULT: [(&str, bool); 14] = [
-        ("intro", true),
-        ("ask_user", true),
-        ("todowrite_instructions", true),
-        ("ai_safety", false),
-        ("toolset_instructions", true),
-        ("permission_errors", true),
-        ("general_instructions", true),
-        ("style_guide", true),
-        ("cluster_name", true),
-        ("system_prompt_additions", true),
-        ("files", true),
-        ("todowrite_reminder", true),
-        ("time_runbooks", true),
-        ("time_skills", true),
-    ];
-
-    fn controls(said: &[(&str, bool)]) -> HashMap<String, bool> {
-        said.iter().map(|(key, on)| ((*key).to_owned(), *on)).collect()
-    }
-
-    #[test]
-    fn every_key_follows_the_rule() {
-        for (key, default) in ON_BY_DEFAULT {
-            let section = Section::parse(key).unwrap();
-            for (_, listed, said, on) in RULE.into_iter().filter(|(of, ..)| *of == default) {
-                let other = if section == Section::Intro { "files" } else { "intro" };
-                let enabled = listed.and_then(|yes| EnabledPrompts::parse([if yes { key } else { other }]));
-                let sections = Sections::choose(
-                    enabled.as_ref(),
-                    &controls(&said.map(|on| (key, on)).into_iter().collect::<Vec<_>>()),
-                );
-                assert_eq!(sections.0.contains(&section), on, "{key}, listed: {listed:?}, request: {said:?}");
-                let others = sections.0.iter().filter(|on| **on != section).count();
-                assert_eq!(
-                    others,
-                    if listed.is_none() {
-                        12 - usize::from(default)
-                    } else {
-                        usize::from(listed == Some(false))
-                    },
-                    "{key}"
-                );
-            }
-        }
-        assert_eq!(Section::ALL.map(Section::key).len() + 1, ON_BY_DEFAULT.len());
-    }
-
-    #[test]
-    fn keys_are_read_with_goodwill() {
-        let off = Sections::choose(None, &controls(&[(" Style_Guide ", false), ("no such section", true)]));
-        assert!(!off.0.contains(&Section::StyleGuide));
-        assert_eq!(off.0.len(), 11);
-        for (text, on) in [
-            ("none", Some(0)),
-            (" NONE ", Some(0)),
-            ("", None),
-            (" , ", None),
-            ("files, AI_Safety ,toolset_instructions", Some(3)),
-            ("scoped_namespaces,intro", Some(1)),
-            ("scoped_namespaces", Some(0)),
-        ] {
-            let enabled = EnabledPrompts::parse(text.split(','));
-            assert_eq!(enabled.map(|enabled| enabled.0.len()), on, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn of_contradicting_keys_off_counts() {
-        for both in [[("time_runbooks", true), ("time_skills", false)], [("INTRO", false), ("intro", true)]] {
-            assert_eq!(Sections::choose(None, &controls(&both)).0.len(), 11, "{both:?}");
-        }
-    }
-
-    #[test]
-    fn the_order_of_the_list_is_the_order_of_the_prompt() {
-        assert!(Section::ALL.is_sorted());
-    }
-}
+mod tests;
