@@ -160,7 +160,8 @@ async fn captured_requests_are_answered_as_the_original_did() {
                 covered |= covers;
             }
             if !covered {
-                unintended.push(format!("{} {name}: {} is {}", capture.server, difference.path, difference.sent));
+                unintended
+                    .push(format!("{} {name}: {} is {}", capture.server, difference.path, difference.sent));
             }
         }
     }

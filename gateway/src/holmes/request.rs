@@ -33,7 +33,6 @@ pub(super) fn parse(body: &[u8]) -> Result<Question, Problem> {
     let mut fields = Fields::parse(body)?;
     fields.first_role()?;
     let (client_tools, client_results) = (frontend::tools(&mut fields), frontend::results(&mut fields));
-    let stream = fields.flag("stream", false);
     let resumes = !client_results.is_empty();
     let chat = ChatRequest {
         caller: None,
@@ -53,6 +52,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Question, Problem> {
         client_tools,
         client_results,
     };
+    let stream = fields.flag("stream", false);
     fields.finish()?;
     frontend::check(&chat.client_tools, stream)?;
     Ok(Question { stream, chat })
