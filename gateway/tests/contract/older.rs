@@ -69,8 +69,8 @@ async fn an_issue_becomes_a_question_with_a_form_for_the_answer() {
     let asked = world.agent.question();
     assert_eq!(
         asked.question,
-        "Investigate this issue: KubePodCrashLooping\n\nIt crashes.\n\n## Subject\n\n- name: web-0\n\
-         - namespace: shop\n\n## Context\n\n- labels: {\"severity\":\"high\"}\n\nReported by prometheus (eu-1)."
+        "Investigate this issue: KubePodCrashLooping\n\nIt crashes.\n\n## Subject\n\nweb-0 in namespace shop\n\n\
+         ## Context\n\n- labels: {\"severity\":\"high\"}\n\nReported by prometheus (eu-1)."
     );
     assert_eq!(asked.model, "second");
     assert!(asked.additional_system_prompt.contains("- Alert Explanation: "));
@@ -228,7 +228,7 @@ async fn a_health_check_asks_for_a_verdict() {
     let asked = world.agent.question();
     assert_eq!(
         asked.question,
-        "Is it healthy?\n\n## Workload\n\n- kind: Deployment\n- name: web\n\n## Instructions\n\n- Look at the nodes."
+        "Is it healthy?\n\n## Workload\n\nDeployment web\n\n## Instructions\n\n- Look at the nodes."
     );
     assert!(asked.additional_system_prompt.contains("alerts of the last 12 hours"));
     assert!(asked.response_format_json.contains("workload_healthy"));
@@ -258,11 +258,7 @@ async fn what_was_found_earlier_is_for_the_model_alone() {
     });
     for (path, body, question) in [
         ("/api/issue_chat", issue_chat(), "Investigate this issue: Crash"),
-        (
-            "/api/workload_health_chat",
-            workload_chat,
-            "Is this workload healthy?\n\n## Workload\n\n- name: web",
-        ),
+        ("/api/workload_health_chat", workload_chat, "Is this workload healthy?\n\n## Workload\n\nweb"),
     ] {
         let world = world(plain()).await;
         let history = json!([{"role": "system", "content": "Be kind."}, {"role": "user", "content": "a"},

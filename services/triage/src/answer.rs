@@ -88,14 +88,14 @@ pub(crate) fn report(case: &Case<'_>) -> String {
     join(parts)
 }
 
-fn join(parts: impl IntoIterator<Item = String>) -> String {
+pub(crate) fn join(parts: impl IntoIterator<Item = String>) -> String {
     let parts: Vec<String> =
         parts.into_iter().map(|part| part.trim_end().to_owned()).filter(|part| !part.is_empty()).collect();
     parts.join("\n\n")
 }
 
 /// Problems that the question is about, and the others.
-fn split(case: &Case<'_>, problems: Vec<Problem>) -> (Vec<Problem>, Vec<Problem>) {
+pub(crate) fn split(case: &Case<'_>, problems: Vec<Problem>) -> (Vec<Problem>, Vec<Problem>) {
     let namespace = match &case.scope {
         Scope::Namespace(name) => Some(name),
         Scope::Cluster => None,
@@ -130,7 +130,7 @@ fn place(case: &Case<'_>) -> String {
     }
 }
 
-fn headline(case: &Case<'_>, relevant: &[Problem]) -> String {
+pub(crate) fn headline(case: &Case<'_>, relevant: &[Problem]) -> String {
     if case.namespace_exists() == Some(false)
         && let Scope::Namespace(name) = &case.scope
     {
@@ -190,11 +190,15 @@ fn overview(problems: &[Problem]) -> String {
 /// Names in the question that name nothing that was seen.
 fn missing(case: &Case<'_>) -> Option<String> {
     let seen_all = case.cluster == Access::Open && case.namespace_exists() != Some(false);
-    let words: Vec<String> = case.focus.unknown.iter().map(|mention| format!("`{}`", mention.word)).collect();
-    if words.is_empty() || !seen_all {
+    let unknown = &case.focus.unknown;
+    let is_certain = unknown.iter().any(|mention| mention.is_certain);
+    let said = unknown.iter().filter(|mention| mention.is_certain == is_certain);
+    let words: Vec<String> = said.map(|mention| format!("`{}`", mention.word)).collect();
+    // What may be no name is worth a word only if nothing else was named.
+    let is_idle = !is_certain && !case.focus.objects.is_empty();
+    if words.is_empty() || is_idle || !seen_all {
         return None;
     }
-    let is_certain = case.focus.unknown.iter().any(|mention| mention.is_certain);
     let instead =
         if case.focus.objects.is_empty() { ", so this is about everything I looked at" } else { "" };
     Some(match is_certain {
@@ -209,26 +213,29 @@ fn section(problem: &Problem, number: Option<usize>, is_short: bool) -> String {
         Some(number) => format!("## {number}. {}\n\n{}.", finding.about, capital(&finding.what)),
         None => "## What I saw".to_owned(),
     };
-    let most = if is_short { SHORT } else { quote::LINES };
-    let quotes: Vec<String> = finding.quotes.iter().map(|quote| block(quote, most)).collect();
-    let steps: Vec<String> = finding
-        .steps
-        .iter()
-        .enumerate()
-        .map(|(at, step)| {
-            format!("{}. {}:\n\n{}", at + 1, step.text, indented(&quote::command(&step.command)))
-        })
-        .collect();
     join([
         title,
-        quotes.join("\n"),
+        quotes(finding, is_short),
         format!("**Likely cause.** {}", finding.cause),
         consequences(&problem.consequences),
-        format!("**Next steps**\n\n{}", steps.join("\n")),
+        format!("**Next steps**\n\n{}", steps(finding)),
     ])
 }
 
-fn consequences(findings: &[Finding]) -> String {
+pub(crate) fn quotes(finding: &Finding, is_short: bool) -> String {
+    let most = if is_short { SHORT } else { quote::LINES };
+    let quotes: Vec<String> = finding.quotes.iter().map(|quote| block(quote, most)).collect();
+    quotes.join("\n")
+}
+
+pub(crate) fn steps(finding: &Finding) -> String {
+    let steps = finding.steps.iter().enumerate().map(|(at, step)| {
+        format!("{}. {}:\n\n{}", at + 1, step.text, indented(&quote::command(&step.command)))
+    });
+    steps.collect::<Vec<_>>().join("\n")
+}
+
+pub(crate) fn consequences(findings: &[Finding]) -> String {
     let lines = findings.iter().map(|finding| {
         let quote = finding
             .quotes
@@ -257,7 +264,7 @@ fn capital(text: &str) -> String {
 }
 
 /// What a healthy scope looks like: the rows of what was asked about, and the machine in numbers.
-fn health(case: &Case<'_>) -> String {
+pub(crate) fn health(case: &Case<'_>) -> String {
     let snapshot = &case.snapshot;
     let namespace = match &case.scope {
         Scope::Namespace(name) => Some(name),

@@ -9,7 +9,7 @@
 //! * `evidence`: what came of them; `table`, `manifest`, `excerpt`, `logs`, `time`: how to read that
 //! * `snapshot`: the evidence, typed
 //! * `rules`: what is wrong, one file for each rule; `correlate`: causes and consequences
-//! * `answer`, `show` and `unseen`: the markdown; `quote`: how text of others gets into it
+//! * `answer`, `show` and `unseen`: the markdown; `form`: the same as JSON, where a schema asks for it; `quote`: how text of others gets into it
 
 mod answer;
 mod case;
@@ -17,6 +17,7 @@ mod correlate;
 mod evidence;
 mod excerpt;
 mod finding;
+mod form;
 mod logs;
 mod look;
 mod manifest;

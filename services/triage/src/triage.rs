@@ -8,6 +8,7 @@ use crate::{
     answer,
     case::Case,
     evidence::Evidence,
+    form,
     look::Look,
     question::{Intent, Question},
     show,
@@ -99,7 +100,10 @@ fn decide(request: &Request, transcript: &Transcript) -> Next {
     }
     Next::Answer(match question.intent {
         Intent::Show(wish) => show::answer(&case, wish),
-        Intent::Investigate | Intent::Other => answer::report(&case),
+        Intent::Investigate | Intent::Other => {
+            let format = request.response_format.as_ref();
+            format.and_then(|format| form::fill(format, &case)).unwrap_or_else(|| answer::report(&case))
+        }
     })
 }
 

@@ -41,7 +41,7 @@ const GLUE: &str = "
     cluster's there's i'm minutes hours minute hour day days related relevant named called ns count
     number consuming consume resource resources process processes free space left enough open else well
     back because due able unable like happen happens getting gets got access connect connection
-    connections kind type time way right sure possible bring take takes";
+    connections kind type time way right sure possible bring take takes name names subject context label labels severity reported instructions";
 
 fn has(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|own| own == word)

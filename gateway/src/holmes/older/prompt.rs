@@ -93,6 +93,19 @@ pub(super) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
     items.collect::<Vec<_>>().join("\n")
 }
 
+/// What names a resource, in one line; what else is said of it, as a list.
+pub(super) fn resource(mut members: Members<'_>) -> String {
+    let Some(name) = members.remove("name").map(plain) else { return self::members(members) };
+    let mut line = match members.remove("kind").map(plain) {
+        Some(kind) => format!("{kind} {name}"),
+        None => name,
+    };
+    if let Some(namespace) = members.remove("namespace").map(plain) {
+        line.push_str(&format!(" in namespace {namespace}"));
+    }
+    [line, self::members(members)].join("\n\n").trim_end().to_owned()
+}
+
 /// The members of an object as a list.
 pub(super) fn members(members: Members<'_>) -> String {
     list(raw::in_order(members).into_iter().map(|(key, value)| format!("{key}: {}", plain(value))))

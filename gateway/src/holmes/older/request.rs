@@ -43,7 +43,7 @@ pub(super) fn investigation(body: &[u8]) -> Result<Asked, Problem> {
         source: fields.required_string("source"),
         title: fields.required_string("title"),
         description: fields.required_string("description"),
-        subject: prompt::members(fields.required_object("subject")),
+        subject: prompt::resource(fields.required_object("subject")),
         context: prompt::members(fields.required_object("context")),
         instance: fields.string("source_instance_id"),
     };
@@ -97,7 +97,7 @@ pub(super) fn issue_chat(body: &[u8]) -> Result<Asked, Problem> {
 pub(super) fn workload_check(body: &[u8]) -> Result<Asked, Problem> {
     let mut fields = Fields::parse(body)?;
     let ask = fields.required_string("ask");
-    let resource = prompt::members(fields.required_object("resource"));
+    let resource = prompt::resource(fields.required_object("resource"));
     let hours = fields.hours();
     let alerts = if fields.flag("alert_history", true) { prompt::alerts(hours) } else { String::new() };
     // The original reads the second name only.
@@ -135,7 +135,7 @@ pub(super) fn workload_chat(body: &[u8]) -> Result<Asked, Problem> {
         result: result.string("analysis").or(result.string("result")),
         tools: result.tools(),
     });
-    let resource = prompt::members(fields.required_object("resource"));
+    let resource = prompt::resource(fields.required_object("resource"));
     let template = template::resolve(None, template::WORKLOAD_CHAT, &[])?;
     let question = prompt::workload("Is this workload healthy?", &resource, &[]);
     conversation(fields, ask, template, prompt::earlier(question, found))

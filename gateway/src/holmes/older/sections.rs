@@ -130,5 +130,5 @@ fn said(value: Value) -> Option<String> {
         Value::Array(items) => items.into_iter().filter_map(said).collect::<Vec<_>>().join("\n\n"),
         Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
     };
-    Some(text).filter(|text| !text.trim().is_empty())
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }

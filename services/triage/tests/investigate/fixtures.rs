@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use domain::{Message, Role};
 use model::Request;
+use serde_json::{Value, json};
 
 use crate::{
     support::{ask, call},
@@ -55,6 +56,40 @@ fn each_rule_has_a_recording() {
         let name = rule.file_stem().and_then(|name| name.to_str()).expect("a name");
         assert!(!files(&folder("tests/fixtures").join(name), "txt").is_empty(), "no recording for {name}");
     }
+}
+
+/// What a recorded investigation answers to a client that asks for these properties.
+fn formed(recording: &str, properties: &Value) -> String {
+    let recording = Recording::read(&folder("tests/fixtures").join(recording));
+    let mut messages = ask(&recording.question(), &[], &|command| recording.run(command)).messages;
+    messages.pop();
+    let format = json!({"type": "json_schema", "json_schema": {"schema": {"properties": properties}}});
+    call(Request { messages, response_format: Some(format), ..Request::default() }).message.joined_text()
+}
+
+#[test]
+fn a_schema_gets_json() {
+    let verdict = json!({"workload_healthy": {"type": "boolean"}, "root_cause_summary": {"type": "string"}});
+    for (recording, healthy, summary) in [
+        ("crash_loop/missing_variable.txt", false, "crash looping"),
+        ("general/healthy.txt", true, "nothing wrong"),
+    ] {
+        let answer: Value = serde_json::from_str(&formed(recording, &verdict)).expect("JSON");
+        assert_eq!(answer["workload_healthy"], healthy, "{answer}");
+        assert!(answer["root_cause_summary"].as_str().is_some_and(|text| text.contains(summary)), "{answer}");
+    }
+    let text = json!({"type": ["string", "null"]});
+    let sections = json!({"Alert Explanation": text, "Next Steps": text, "External links": text});
+    let answer = formed("crash_loop/missing_variable.txt", &sections);
+    let answer: Value = serde_json::from_str(&answer).expect("JSON");
+    assert!(answer["Next Steps"].as_str().is_some_and(|steps| steps.contains("kubectl")), "{answer}");
+    assert_eq!(answer["External links"], Value::Null);
+}
+
+#[test]
+fn a_schema_of_something_else_gets_markdown() {
+    let answer = formed("crash_loop/missing_variable.txt", &json!({"haiku": {"type": "string"}}));
+    assert!(answer.starts_with("**"), "{answer}");
 }
 
 #[test]
