@@ -3,11 +3,9 @@
 mod open_calls;
 mod progress;
 mod reader;
+mod table;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use domain::{
     AgentId, CallId, ClientTool, ContextSize, Event, EventKind, Image, Limits, Message, Run, RunId,
@@ -31,9 +29,7 @@ use crate::{
 
 pub(crate) use progress::{Progress, State};
 pub(crate) use reader::Reader;
-
-/// Ended runs that are still listed.
-const LISTED: usize = 1000;
+use table::{Seat, Table};
 
 /// A question, as the agent takes it.
 #[derive(Clone, Debug)]
@@ -81,15 +77,7 @@ pub(crate) struct Runs {
     log: Arc<dyn EventLog>,
     tasks: TaskTracker,
     closing: CancellationToken,
-    by_id: Mutex<Table>,
-}
-
-#[derive(Default)]
-struct Table {
-    runs: HashMap<RunId, Arc<Progress>>,
-    /// Ids in the order of their start, which their text has too.
-    order: BTreeMap<RunId, ()>,
-    active: usize,
+    table: Arc<Table>,
 }
 
 impl Runs {
@@ -101,7 +89,7 @@ impl Runs {
             log,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
-            by_id: Mutex::default(),
+            table: Arc::default(),
         }
     }
 
@@ -122,7 +110,7 @@ impl Runs {
     }
 
     /// Starts a run and begins to read it.
-    pub(crate) async fn start(self: &Arc<Self>, question: Question) -> Result<Reader, Refusal> {
+    pub(crate) async fn start(&self, question: Question) -> Result<Reader, Refusal> {
         if self.closing.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
@@ -136,7 +124,7 @@ impl Runs {
         let id = RunId::new(format!("run_{}", Uuid::now_v7().simple()));
         let cancel = self.closing.child_token();
         let progress = Arc::new(Progress::new(id.clone(), &question, &model.info().name, cancel.clone()));
-        self.admit(&progress)?;
+        let seat = self.table.admit(&progress, self.config.max_runs).map_err(Refusal::TooMany)?;
 
         let prompt = Prompt {
             sections: &question.sections,
@@ -154,10 +142,7 @@ impl Runs {
         events.extend(settled);
         events.iter().for_each(|event| run.apply(event));
         let position = events.len() as u64;
-        if let Err(error) = self.log.append(&id, 0, stamped(&id, events)).await {
-            self.dismiss(&id);
-            return Err(error.into());
-        }
+        self.log.append(&id, 0, stamped(&id, events)).await?;
         let limits = question.limits;
         let setup = Setup {
             log: self.log(),
@@ -177,12 +162,11 @@ impl Runs {
             progress: Arc::clone(&progress),
         };
         let reader = Reader::new(Arc::clone(&progress), self.config.disconnect_grace);
-        self.spawn(Driver::new(setup, run, position), progress);
+        self.spawn(Driver::new(setup, run, position), progress, seat);
         Ok(reader)
     }
 
-    fn spawn(self: &Arc<Self>, driver: Driver, progress: Arc<Progress>) {
-        let runs = Arc::clone(self);
+    fn spawn(&self, driver: Driver, progress: Arc<Progress>, seat: Seat) {
         let span = tracing::info_span!(
             "invoke_agent",
             otel.name = "invoke_agent sleuth",
@@ -195,7 +179,7 @@ impl Runs {
             telemetry::run_started();
             driver.drive().await;
             telemetry::run_ended(progress.outcome(), began.elapsed());
-            runs.finished();
+            seat.keep_listed();
         };
         self.tasks.spawn(task.instrument(span));
     }
@@ -205,38 +189,9 @@ impl Runs {
         share.min(self.config.tool_result_tokens)
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
-        // Nothing in here panics half-way through a change.
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn admit(&self, progress: &Arc<Progress>) -> Result<(), Refusal> {
-        let mut table = self.table();
-        if table.active >= self.config.max_runs {
-            return Err(Refusal::TooMany(table.active));
-        }
-        table.active += 1;
-        table.order.insert(progress.id.clone(), ());
-        table.runs.insert(progress.id.clone(), Arc::clone(progress));
-        table.forget();
-        Ok(())
-    }
-
-    fn dismiss(&self, id: &RunId) {
-        let mut table = self.table();
-        table.active = table.active.saturating_sub(1);
-        table.order.remove(id);
-        table.runs.remove(id);
-    }
-
-    fn finished(&self) {
-        let mut table = self.table();
-        table.active = table.active.saturating_sub(1);
-    }
-
     /// A run of an account. A run of another account does not exist.
     pub(crate) fn get(&self, id: &RunId, account: &str) -> Option<Arc<Progress>> {
-        self.table().runs.get(id).filter(|run| run.account == account).cloned()
+        self.table.get(id).filter(|run| run.account == account)
     }
 
     /// Begins to read a run.
@@ -246,9 +201,7 @@ impl Runs {
 
     /// Runs of an account, newest first.
     pub(crate) fn list(&self, account: &str, limit: usize) -> Vec<Arc<Progress>> {
-        let table = self.table();
-        let newest_first = table.order.keys().rev().filter_map(|id| table.runs.get(id));
-        newest_first.filter(|run| run.account == account).take(limit).cloned().collect()
+        self.table.newest(limit, |run| run.account == account)
     }
 
     /// Ends all runs, with some patience.
@@ -259,18 +212,6 @@ impl Runs {
             self.tasks.wait().await;
         }
         self.closing.cancel();
-    }
-}
-
-impl Table {
-    fn forget(&mut self) {
-        while self.runs.len() > self.active.saturating_add(LISTED) {
-            let ended =
-                self.order.keys().find(|id| self.runs.get(id).is_none_or(|run| run.outcome().is_some()));
-            let Some(oldest) = ended.cloned() else { return };
-            self.order.remove(&oldest);
-            self.runs.remove(&oldest);
-        }
     }
 }
 

@@ -1,0 +1,86 @@
+//! The runs of this agent: those that go on, and the last ones that have ended.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use domain::RunId;
+
+use super::Progress;
+
+/// Ended runs that are still listed.
+const LISTED: usize = 1000;
+
+/// All runs, by id: the order of their ids is that of their starts.
+#[derive(Default)]
+pub(super) struct Table(Mutex<Listed>);
+
+#[derive(Default)]
+struct Listed {
+    runs: BTreeMap<RunId, Arc<Progress>>,
+    going_on: usize,
+}
+
+impl Table {
+    fn lock(&self) -> MutexGuard<'_, Listed> {
+        // Nothing in here panics half-way through a change.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lists a run that is to start, unless `most` go on already; the error is how many do.
+    pub(super) fn admit(self: &Arc<Self>, run: &Arc<Progress>, most: usize) -> Result<Seat, usize> {
+        let mut listed = self.lock();
+        if listed.going_on >= most {
+            return Err(listed.going_on);
+        }
+        listed.going_on += 1;
+        listed.runs.insert(run.id.clone(), Arc::clone(run));
+        listed.forget();
+        Ok(Seat { table: Arc::clone(self), run: run.id.clone(), ended_well: false })
+    }
+
+    pub(super) fn get(&self, id: &RunId) -> Option<Arc<Progress>> {
+        self.lock().runs.get(id).cloned()
+    }
+
+    /// Some runs, newest first.
+    pub(super) fn newest(&self, limit: usize, wanted: impl Fn(&Progress) -> bool) -> Vec<Arc<Progress>> {
+        self.lock().runs.values().rev().filter(|run| wanted(run)).take(limit).cloned().collect()
+    }
+}
+
+impl Listed {
+    fn forget(&mut self) {
+        while self.runs.len() > self.going_on.saturating_add(LISTED) {
+            let oldest = self.runs.iter().find(|(_, run)| run.outcome().is_some()).map(|(id, _)| id.clone());
+            let Some(oldest) = oldest else { return };
+            self.runs.remove(&oldest);
+        }
+    }
+}
+
+/// The place of a run among those that go on; it is free again when this is dropped. A run that was given up before
+/// it ended was never there.
+pub(super) struct Seat {
+    table: Arc<Table>,
+    run: RunId,
+    ended_well: bool,
+}
+
+impl Seat {
+    /// The run has ended and stays in the list.
+    pub(super) fn keep_listed(mut self) {
+        self.ended_well = true;
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let mut listed = self.table.lock();
+        listed.going_on = listed.going_on.saturating_sub(1);
+        if !self.ended_well {
+            listed.runs.remove(&self.run);
+        }
+    }
+}
