@@ -16,6 +16,8 @@ pub(crate) struct Difference {
     pub(crate) path: String,
     /// What is there instead.
     pub(crate) sent: Value,
+    /// Whether the facts do not know the place.
+    is_added: bool,
 }
 
 /// Everything in which an answer is not as its facts say.
@@ -42,6 +44,14 @@ pub(crate) fn differences(facts: &Value, answer: &Value) -> Vec<Difference> {
     found
 }
 
+/// Everything in which a value is not as its facts say, beside what it has more.
+pub(crate) fn lacking(facts: &Value, value: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    compare("", facts, value, &mut found);
+    found.retain(|difference| !difference.is_added);
+    found
+}
+
 /// Whether a value is what a pattern allows.
 pub(crate) fn allows(pattern: &Value, value: &Value) -> bool {
     let mut found = Vec::new();
@@ -61,7 +71,7 @@ fn compare(path: &str, facts: &Value, seen: &Value, found: &mut Vec<Difference>)
                 compare(&format!("{path}.{key}"), value, seen.get(key).unwrap_or(&json!(ABSENT)), found);
             }
             for (key, value) in seen.iter().filter(|(key, _)| !facts.contains_key(*key)) {
-                found.push(Difference { path: format!("{path}.{key}"), sent: value.clone() });
+                found.push(Difference { path: format!("{path}.{key}"), sent: value.clone(), is_added: true });
             }
             true
         }
@@ -75,7 +85,7 @@ fn compare(path: &str, facts: &Value, seen: &Value, found: &mut Vec<Difference>)
         (facts, seen) => facts == seen,
     };
     if !agrees {
-        found.push(Difference { path: path.to_owned(), sent: seen.clone() });
+        found.push(Difference { path: path.to_owned(), sent: seen.clone(), is_added: false });
     }
 }
 
@@ -155,6 +165,12 @@ mod tests {
         assert_eq!(paths(&facts, &moved).len(), 2);
         let cut = json!({"events": [result("1"), other, result("3")]});
         assert_eq!(paths(&facts, &cut), ["events"]);
+    }
+
+    #[test]
+    fn more_than_the_facts_is_no_lack() {
+        assert_eq!(lacking(&json!({"a": [{"b": 1}]}), &json!({"a": [{"b": 1, "c": 2}], "d": 3})), []);
+        assert_eq!(lacking(&json!({"a": 1}), &json!({"b": 1}))[0].path, ".a");
     }
 
     #[test]

@@ -1,0 +1,161 @@
+//! The examples of the older API's document, sent as they are printed there, to servers whose models have plain
+//! names and to such whose models have names like providers' ids.
+//!
+//! Each of `older_api/*.json` is one example: the request, the status with either list, and what the document
+//! says of the answer, in the language of `captures/facts.rs`. What else is in an answer is free.
+
+#![cfg(test)]
+
+#[path = "captures/facts.rs"]
+mod facts;
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use harness::{
+    client,
+    models::ScriptedOpenAi,
+    process::{Sleuth, Start},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+const LISTS: [(&str, &[&str]); 2] = [
+    ("plain", &["fast-model", "accurate-model", "gpt-4.1"]),
+    (
+        "raw",
+        &["gpt-4.1", "azure/gpt-4.1", "robusta", "openai/gpt-4.1", "anthropic/claude-sonnet-4-5-20250929"],
+    ),
+];
+
+#[derive(Debug, Deserialize)]
+struct Example {
+    method: String,
+    path: String,
+    body: Value,
+    /// By the name of the list; an example need not make sense with both.
+    status: BTreeMap<String, u16>,
+    /// Of a good answer: a JSON body, or the events of a stream.
+    answer: Value,
+}
+
+fn examples() -> BTreeMap<String, Example> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/older_api");
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            (name, serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap())
+        })
+        .collect()
+}
+
+async fn serve(model: &ScriptedOpenAi, names: &[&str]) -> Sleuth {
+    let entry = json!({"model": "openai/scripted", "api_base": model.url(), "api_key": "none"});
+    // A list is a YAML mapping, whose order counts; JSON values are YAML.
+    let list: String = names.iter().map(|name| format!("{name:?}: {entry}\n")).collect();
+    Start::serve().models(&list).unwrap().start().await.unwrap()
+}
+
+/// The status, and the body or the events.
+async fn send(server: &Sleuth, example: &Example) -> (u16, Value) {
+    let url = server.url(&example.path).unwrap();
+    if example.answer.is_array() {
+        let frames = client::stream(&url, &example.body).await.unwrap();
+        let event = |frame: client::Frame| json!({"event": frame.event, "data": frame.data});
+        return (200, frames.into_iter().map(event).collect());
+    }
+    let request = reqwest::Client::new().request(example.method.parse().unwrap(), url);
+    let request = if example.body.is_null() { request } else { request.json(&example.body) };
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+#[tokio::test]
+async fn examples_are_answered_as_documented() {
+    let model = ScriptedOpenAi::start().await.unwrap();
+    for (list, names) in LISTS {
+        let server = serve(&model, names).await;
+        for (name, example) in examples() {
+            let Some(expected) = example.status.get(list) else { continue };
+            let (status, answer) = send(&server, &example).await;
+            assert_eq!(status, *expected, "{name}, {list}: {answer}");
+            if status != 200 {
+                let detail = answer["detail"].as_str().unwrap();
+                assert!(names.iter().all(|known| detail.contains(known)), "{name}, {list}: {detail}");
+                continue;
+            }
+            let lacking = facts::lacking(&example.answer, &answer);
+            assert!(lacking.is_empty(), "{name}, {list}: {lacking:#?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn any_name_of_the_list_is_a_model() {
+    let model = ScriptedOpenAi::start().await.unwrap();
+    let examples = examples();
+    for (_, names) in LISTS {
+        let server = serve(&model, names).await;
+        for path in ["investigate", "issue_chat", "workload_health_check", "workload_health_chat", "chat"] {
+            let example = &examples[path];
+            for name in names {
+                let mut body = example.body.clone();
+                body["model"] = json!(name);
+                let (status, answer) =
+                    client::post(&server.url(&example.path).unwrap(), &body).await.unwrap();
+                assert_eq!(status, 200, "{path}, {name}: {answer}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_investigation_has_the_documented_sections_and_calls() {
+    let model = ScriptedOpenAi::start().await.unwrap();
+    let server = serve(&model, LISTS[0].1).await;
+    let titles = [
+        "Alert Explanation",
+        "Key Findings",
+        "Conclusions and Possible Root Causes",
+        "Next Steps",
+        "App or Infra?",
+        "External links",
+    ];
+    let sections: Value = titles.iter().map(|title| (title.to_lowercase(), json!("…"))).collect();
+    let mut example = examples().remove("stream_investigate").unwrap();
+    let script = json!({"rounds": 1, "tools": 2, "answer": sections});
+    example.body["description"] = json!(format!("Pod is crashing repeatedly FAKE_LLM{script}"));
+    let expected: Value = titles.iter().map(|title| (*title, "…")).collect();
+
+    let (_, events) = send(&server, &example).await;
+    let names: Vec<_> =
+        events.as_array().unwrap().iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "token_count",
+            "start_tool_calling",
+            "start_tool_calling",
+            "tool_calling_result",
+            "tool_calling_result",
+            "token_count",
+            "ai_answer_end",
+        ]
+    );
+    assert_eq!(events[6]["data"]["sections"], expected);
+    let call = json!({"tool_name": "bash", "id": "$string"});
+    let result = json!({
+        "tool_call_id": "$string", "role": "tool", "description": "$string", "name": "bash",
+        "result": {"status": "success", "data": "$string", "error": null, "params": "$object"},
+    });
+    assert_eq!(facts::lacking(&call, &events[1]["data"]), []);
+    assert_eq!(facts::lacking(&result, &events[3]["data"]), []);
+
+    let (_, whole) = client::post(&server.url("/api/investigate").unwrap(), &example.body).await.unwrap();
+    assert_eq!(whole["sections"], expected);
+    assert!(whole["analysis"].as_str().unwrap().starts_with("# Alert Explanation\n…\n\n# Key Findings\n"));
+    let call = json!({"tool_call_id": "$string", "tool_name": "bash", "description": "$string", "result": "$object"});
+    for shown in whole["tool_calls"].as_array().unwrap() {
+        assert_eq!(facts::lacking(&call, shown), []);
+    }
+}
