@@ -54,10 +54,7 @@ async fn chat(
     Extension(id): Extension<RequestId>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let body = body::read_json(request, &shared.config).await?;
-    let request::Question { stream, chat } = request::parse(&body)?;
-    drop(body);
-    answer_chat(&shared, id, chat, stream).await
+    answer_chat(&shared, id, request, false).await
 }
 
 /// `POST /api/stream/chat`: the same, always streamed.
@@ -66,18 +63,18 @@ async fn stream_chat(
     Extension(id): Extension<RequestId>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let body = body::read_json(request, &shared.config).await?;
-    let chat = request::parse(&body)?.chat;
-    drop(body);
-    answer_chat(&shared, id, chat, true).await
+    answer_chat(&shared, id, request, true).await
 }
 
 async fn answer_chat(
     shared: &Shared,
     id: RequestId,
-    chat: ChatRequest,
-    stream: bool,
+    request: Request,
+    streams: bool,
 ) -> Result<Response, Problem> {
+    let body = body::read_json(request, &shared.config).await?;
+    let request::Question { stream, chat } = request::parse(&body, streams)?;
+    drop(body);
     let answer = ask(shared, chat).await?;
     let run_id = answer.run_id().to_owned();
     let encoder = Encoder::new(id.into_string());

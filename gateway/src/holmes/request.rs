@@ -28,8 +28,8 @@ pub(super) struct Question {
     pub(super) chat: ChatRequest,
 }
 
-/// Reads a body.
-pub(super) fn parse(body: &[u8]) -> Result<Question, Problem> {
+/// Reads a body. The answer is streamed if the route or the body says so.
+pub(super) fn parse(body: &[u8], streams: bool) -> Result<Question, Problem> {
     let mut fields = Fields::parse(body)?;
     fields.first_role()?;
     let (client_tools, client_results) = (frontend::tools(&mut fields), frontend::results(&mut fields));
@@ -52,7 +52,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Question, Problem> {
         client_tools,
         client_results,
     };
-    let stream = fields.flag("stream", false);
+    let stream = fields.flag("stream", false) || streams;
     fields.finish()?;
     frontend::check(&chat.client_tools, stream)?;
     Ok(Question { stream, chat })

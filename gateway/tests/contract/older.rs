@@ -356,6 +356,9 @@ async fn aliases_always_stream() {
     let world = world(plain()).await;
     let chat = stream(&world, "/api/stream/chat", &json!({"ask": "x", "stream": false})).await;
     assert_eq!(chat.last().unwrap().0, "ai_answer_end");
+    let tool = json!({"name": "ask_me", "description": "Asks.", "mode": "pause"});
+    let paused = stream(&world, "/api/stream/chat", &json!({"ask": "x", "frontend_tools": [tool]})).await;
+    assert_eq!(paused.last().unwrap().0, "ai_answer_end", "a tool that needs a stream");
     assert_eq!(chat.last().unwrap().1["follow_up_actions"].as_array().unwrap().len(), 3);
     let issue = stream(&world, "/api/stream/issue_chat", &issue_chat()).await;
     let (name, data) = issue.last().unwrap();

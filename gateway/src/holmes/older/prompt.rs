@@ -19,7 +19,7 @@ pub(super) struct Issue {
     pub(super) instance: Option<String>,
     pub(super) title: String,
     pub(super) description: String,
-    /// What it is about, as a list.
+    /// What it is about.
     pub(super) subject: String,
     /// What else is known, as a list.
     pub(super) context: String,
@@ -95,15 +95,22 @@ pub(super) fn list(items: impl IntoIterator<Item = impl AsRef<str>>) -> String {
 
 /// What names a resource, in one line; what else is said of it, as a list.
 pub(super) fn resource(mut members: Members<'_>) -> String {
-    let Some(name) = members.remove("name").map(plain) else { return self::members(members) };
-    let mut line = match members.remove("kind").map(plain) {
+    let Some(name) = take(&mut members, "name") else { return self::members(members) };
+    let mut line = match take(&mut members, "kind") {
         Some(kind) => format!("{kind} {name}"),
         None => name,
     };
-    if let Some(namespace) = members.remove("namespace").map(plain) {
+    if let Some(namespace) = take(&mut members, "namespace") {
         line.push_str(&format!(" in namespace {namespace}"));
     }
     [line, self::members(members)].join("\n\n").trim_end().to_owned()
+}
+
+/// Takes a text out.
+fn take(members: &mut Members<'_>, name: &str) -> Option<String> {
+    let text = serde_json::from_str(members.get(name)?.get()).ok()?;
+    members.remove(name);
+    Some(text)
 }
 
 /// The members of an object as a list.

@@ -136,26 +136,28 @@ impl Encoder {
         Self { current, form, shown, runbooks: Vec::new(), recounts: false }
     }
 
-    fn reshape(&mut self, event: Event) -> Option<Event> {
-        match event {
+    fn reshape(&mut self, event: Event) -> Option<Frame> {
+        let event = match event {
             // One count for each model call.
-            Event::TokenCount(_) if std::mem::take(&mut self.recounts) => None,
+            Event::TokenCount(_) if std::mem::take(&mut self.recounts) => return None,
             Event::TokenCount(mut count) => {
                 list_cuts(&mut count.metadata);
-                Some(Event::TokenCount(count))
+                Event::TokenCount(count)
             }
             Event::AiMessage(mut message) => {
                 list_cuts(&mut message.metadata);
-                Some(Event::AiMessage(message))
+                Event::AiMessage(message)
             }
-            Event::StartToolCalling(_) => Some(event).filter(|_| self.shown.calls),
+            Event::StartToolCalling(_) if !self.shown.calls => return None,
             Event::ToolCallingResult(call) => {
                 self.recounts = true;
                 self.runbooks.extend(runbook(&call));
-                self.shown.call(*call).map(|call| Event::ToolCallingResult(Box::new(call)))
+                Event::ToolCallingResult(Box::new(self.shown.call(*call)?))
             }
-            Event::AiAnswerEnd(_) | Event::ApprovalRequired(_) | Event::Error(_) => Some(event),
-        }
+            Event::AiAnswerEnd(end) => return Some(self.end(*end)),
+            Event::StartToolCalling(_) | Event::ApprovalRequired(_) | Event::Error(_) => event,
+        };
+        Some(event.frame())
     }
 
     fn end(&mut self, end: AiAnswerEnd) -> Frame {
@@ -172,10 +174,8 @@ impl Encoder {
 
 impl Projection for Encoder {
     fn frame(&mut self, event: domain::Event) -> Option<Frame> {
-        match self.current.encode(event)? {
-            Event::AiAnswerEnd(end) => Some(self.end(*end)),
-            event => self.reshape(event).map(|event| event.frame()),
-        }
+        let event = self.current.encode(event)?;
+        self.reshape(event)
     }
 
     fn broken(&self, why: &Interruption) -> Frame {
