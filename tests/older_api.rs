@@ -13,6 +13,7 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use harness::{
     client,
+    components::cluster,
     models::ScriptedOpenAi,
     process::{Sleuth, Start},
 };
@@ -157,5 +158,30 @@ async fn an_investigation_has_the_documented_sections_and_calls() {
     let call = json!({"tool_call_id": "$string", "tool_name": "bash", "description": "$string", "result": "$object"});
     for shown in whole["tool_calls"].as_array().unwrap() {
         assert_eq!(facts::lacking(&call, shown), []);
+    }
+}
+
+#[tokio::test]
+async fn the_builtin_model_answers_in_the_form_that_was_asked_for() {
+    let Some(kubeconfig) = cluster() else { return };
+    let server = Start::serve().env("KUBECONFIG", kubeconfig).start().await.unwrap();
+    let issue = json!({
+        "source": "prometheus", "title": "KubePodCrashLooping", "description": "A pod crashes again and again.",
+        "subject": {"kind": "Deployment", "name": "ledger-writer", "namespace": "payments"}, "context": {},
+    });
+    let (_, found) = client::post(&server.url("/api/investigate").unwrap(), &issue).await.unwrap();
+    let cause = found["sections"]["Conclusions and Possible Root Causes"].as_str();
+    assert!(cause.is_some_and(|cause| cause.contains("DATABASE_URL")), "{found}");
+
+    for (namespace, name, healthy, summary) in
+        [("search", "indexer", false, "OOMKilled"), ("payments", "payments-api", true, "nothing wrong")]
+    {
+        let resource = json!({"kind": "Deployment", "name": name, "namespace": namespace});
+        let body = json!({"ask": "Is it healthy?", "resource": resource});
+        let url = server.url("/api/workload_health_check").unwrap();
+        let (_, checked) = client::post(&url, &body).await.unwrap();
+        let verdict: Value = serde_json::from_str(checked["analysis"].as_str().unwrap()).unwrap();
+        assert_eq!(verdict["workload_healthy"], healthy, "{checked}");
+        assert!(verdict["root_cause_summary"].as_str().unwrap().contains(summary), "{checked}");
     }
 }

@@ -35,7 +35,7 @@ fn value(name: &str, property: &Value, case: &Case<'_>, problems: &[Problem]) ->
         answer::headline(case, problems)
     } else if names(&["finding", "evidence"]) {
         findings(case, problems)
-    } else if names(&["cause", "conclusion"]) {
+    } else if names(&["cause", "conclusion", "why"]) {
         causes(problems)
     } else if names(&["step", "remediation", "recommendation"]) {
         steps(problems)
