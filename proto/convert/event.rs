@@ -1,8 +1,8 @@
 //! Events.
 
 use domain::{
-    AgentId, AssistantMessage, CallId, Event, EventKind, FailureCode, MessageId, ModelCalled, RunId,
-    RunStarted, Timestamp, UsageReported,
+    AgentId, AssistantMessage, CallId, Ceiling, Closing, Event, EventKind, FailureCode, MessageId,
+    ModelCalled, RunId, RunStarted, Timestamp, UsageReported,
 };
 
 use super::{Malformed, non_empty};
@@ -52,6 +52,7 @@ impl From<EventKind> for Kind {
             EventKind::RunStarted(started) => Self::RunStarted(wire::RunStarted {
                 model: started.model,
                 messages: started.messages.into_iter().map(Into::into).collect(),
+                structured: started.structured,
                 context_window: started.context_window,
                 max_output_tokens: started.max_output_tokens,
                 account: started.account,
@@ -63,7 +64,8 @@ impl From<EventKind> for Kind {
                 message_id: id(&called.message),
                 step: called.step,
                 attempt: called.attempt,
-                tools_offered: called.tools_offered,
+                tools_offered: called.closing.is_none(),
+                closing: called.closing.map(closing_name).unwrap_or_default().to_owned(),
             }),
             EventKind::AttemptAbandoned { message, reason } => {
                 Self::AttemptAbandoned(wire::AttemptAbandoned { message_id: id(&message), reason })
@@ -126,6 +128,7 @@ impl TryFrom<Kind> for EventKind {
             Kind::RunStarted(started) => Self::RunStarted(RunStarted {
                 model: started.model,
                 messages: started.messages.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
+                structured: started.structured,
                 overhead: started.overhead.unwrap_or_default().into(),
                 client_tools: started.client_tools.into_iter().map(Into::into).collect(),
                 context_window: started.context_window,
@@ -134,10 +137,10 @@ impl TryFrom<Kind> for EventKind {
                 principal: started.principal,
             }),
             Kind::ModelCalled(called) => Self::ModelCalled(ModelCalled {
+                closing: closing(&called)?,
                 message: MessageId::new(called.message_id),
                 step: called.step,
                 attempt: called.attempt,
-                tools_offered: called.tools_offered,
             }),
             Kind::AttemptAbandoned(abandoned) => Self::AttemptAbandoned {
                 message: MessageId::new(abandoned.message_id),
@@ -190,6 +193,27 @@ impl TryFrom<Kind> for EventKind {
             }
             Kind::RunCancelled(cancelled) => Self::RunCancelled { reason: cancelled.reason },
         })
+    }
+}
+
+/// The name of the reason that is no ceiling.
+const FORM: &str = "form";
+
+fn closing_name(closing: Closing) -> &'static str {
+    match closing {
+        Closing::Ceiling(ceiling) => ceiling.name(),
+        Closing::Form => FORM,
+    }
+}
+
+fn closing(called: &wire::ModelCalled) -> Result<Option<Closing>, Malformed> {
+    match called.closing.as_str() {
+        _ if called.tools_offered => Ok(None),
+        FORM => Ok(Some(Closing::Form)),
+        name => match Ceiling::named(name) {
+            Some(ceiling) => Ok(Some(Closing::Ceiling(ceiling))),
+            None => Err(Malformed("a model is called without tools for no known reason")),
+        },
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) fn started(messages: Vec<Message>) -> EventKind {
         overhead: ContextSize { system: 100, tool_schemas: 50, ..ContextSize::default() },
         context_window: 200_000,
         max_output_tokens: 16_384,
+        structured: false,
         client_tools: Vec::new(),
         account: String::new(),
         principal: String::new(),

@@ -1,8 +1,8 @@
 //! The log of a run: an ordered list of events from which everything else can be derived.
 
 use crate::{
-    AgentId, CallId, ClientTool, ContextSize, Message, MessageId, OutputStream, RunId, ToolCall, ToolResult,
-    Totals, Usage,
+    AgentId, CallId, Ceiling, ClientTool, ContextSize, Message, MessageId, OutputStream, RunId, ToolCall,
+    ToolResult, Totals, Usage,
 };
 
 /// Nanoseconds since the Unix epoch.
@@ -146,6 +146,8 @@ pub struct RunStarted {
     pub context_window: u64,
     /// Tokens reserved for one reply.
     pub max_output_tokens: u64,
+    /// Whether the answer must have a form.
+    pub structured: bool,
     /// Tools that the client offers.
     pub client_tools: Vec<ClientTool>,
     /// Account that owns the run.
@@ -163,8 +165,17 @@ pub struct ModelCalled {
     pub step: u32,
     /// Number of the try within the step, from 1.
     pub attempt: u32,
-    /// Whether the model may call tools.
-    pub tools_offered: bool,
+    /// Why the model must answer now, without tools; `None` while it may call them.
+    pub closing: Option<Closing>,
+}
+
+/// Why a model must answer without tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// A ceiling of the run is met.
+    Ceiling(Ceiling),
+    /// Its answer did not have the form that was asked for.
+    Form,
 }
 
 /// Tokens were counted.

@@ -21,7 +21,8 @@ mod usage;
 pub mod tokens;
 
 pub use event::{
-    AssistantMessage, Event, EventKind, FailureCode, ModelCalled, RunStarted, Timestamp, UsageReported,
+    AssistantMessage, Closing, Event, EventKind, FailureCode, ModelCalled, RunStarted, Timestamp,
+    UsageReported,
 };
 pub use id::{AgentId, CallId, MessageId, RunId};
 pub use limits::{Ceiling, Limits};

@@ -86,6 +86,14 @@ impl Ceiling {
     }
 }
 
+impl Ceiling {
+    /// The ceiling of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Steps, Self::ToolCalls, Self::Tokens, Self::Cost, Self::WallTime];
+        all.into_iter().find(|ceiling| ceiling.name() == name)
+    }
+}
+
 impl fmt::Display for Ceiling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -7,20 +7,23 @@ use futures_util::StreamExt as _;
 use model::{Delta, Error, Model, Request};
 use tokio::sync::mpsc;
 
+use super::Form;
 use crate::telemetry;
 
 /// Asks, and sends inputs until the reply is complete or has failed.
 pub(super) async fn ask(
     model: Arc<dyn Model>,
     request: Request,
+    form: Option<Form>,
     message: MessageId,
     to: mpsc::Sender<Input>,
 ) {
     let end = match relay(&*model, request, &message, &to).await {
         Ok(reply) => {
             telemetry::model_replied(&model.info().name, reply.usage);
-            let reply =
-                ModelReply { message: reply.message, usage: reply.usage, finish_reason: reply.finish_reason };
+            let in_form = form.is_none_or(|form| form.fits(&reply.message.joined_text()));
+            let model::Reply { message: said, usage, finish_reason } = reply;
+            let reply = ModelReply { message: said, usage, finish_reason, in_form };
             Input::ModelReplied { message, reply }
         }
         Err(error) => Input::ModelFailed { message, code: code(&error), text: error.to_string() },

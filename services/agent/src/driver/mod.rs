@@ -5,6 +5,7 @@
 
 mod asking;
 mod batch;
+mod form;
 mod using;
 
 use std::{collections::HashMap, sync::Arc};
@@ -21,6 +22,8 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::Instrument as _;
+
+pub(crate) use form::Form;
 
 use crate::{
     runs::Progress,
@@ -39,7 +42,8 @@ pub(crate) struct Setup {
     pub tools: Tools,
     pub specs: Arc<[ToolSpec]>,
     pub system: String,
-    pub response_format: Option<serde_json::Value>,
+    /// The form that the answer must have.
+    pub form: Option<Form>,
     /// On whose behalf tools are called.
     pub context: Context,
     /// Tokens that one tool result may have.
@@ -160,8 +164,8 @@ impl Driver {
         match effect {
             Effect::CallModel { message, offer_tools, note } => {
                 let request = self.request(offer_tools, note);
-                let asking =
-                    asking::ask(Arc::clone(&self.setup.model), request, message, self.inputs.clone());
+                let (model, form) = (Arc::clone(&self.setup.model), self.setup.form.clone());
+                let asking = asking::ask(model, request, form, message, self.inputs.clone());
                 self.asking = Some(AbortOnDropHandle::new(tokio::spawn(asking.in_current_span())));
             }
             Effect::StopModel => self.asking = None,
@@ -193,13 +197,15 @@ impl Driver {
     }
 
     fn request(&self, offer_tools: bool, note: Option<String>) -> model::Request {
+        // With tools on offer, a form would keep some models from using them.
+        let form = self.setup.form.as_ref().filter(|_| !offer_tools || self.setup.specs.is_empty());
         let mut messages = self.run.messages().to_vec();
         messages.extend(note.map(|note| Message::text(Role::User, note)));
         model::Request {
             system: self.setup.system.clone(),
             messages,
             tools: if offer_tools { Arc::clone(&self.setup.specs) } else { Arc::default() },
-            response_format: self.setup.response_format.clone(),
+            response_format: form.map(|form| form.format.clone()),
         }
     }
 }

@@ -6,6 +6,7 @@ use wire::agent::ChatRequest;
 
 use crate::{
     config::Config,
+    driver::Form,
     prompt::{File, Sections},
     runs::{Question, Refusal},
 };
@@ -17,10 +18,6 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
     if request.question.trim().is_empty() && request.client_results.is_empty() {
         return Err(Status::invalid_argument("question: it is empty; ask something"));
     }
-    let response_format = match request.response_format_json.as_str() {
-        "" => None,
-        json => Some(response_format(json)?),
-    };
     let history = request.history.into_iter().enumerate().map(|(at, message)| {
         message.try_into().map_err(|error| Status::invalid_argument(format!("history[{at}]: {error}")))
     });
@@ -35,7 +32,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
             .into_iter()
             .map(|given| (CallId::new(given.call_id), given.result))
             .collect(),
-        response_format,
+        form: form(&request.response_format_json)?,
         sections: Sections::choose(config.enabled_prompts.as_ref(), &request.behavior_controls),
         files: request.files.into_iter().map(|file| File { name: file.name, text: file.text }).collect(),
         additional_system_prompt: request.additional_system_prompt,
@@ -45,12 +42,13 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
     })
 }
 
-fn response_format(json: &str) -> Result<serde_json::Value, Status> {
-    match serde_json::from_str(json) {
-        Ok(format @ serde_json::Value::Object(_)) => Ok(format),
-        Ok(_) => Err(Status::invalid_argument("response_format_json: not a JSON object")),
-        Err(error) => Err(Status::invalid_argument(format!("response_format_json: not JSON: {error}"))),
+fn form(json: &str) -> Result<Option<Form>, Status> {
+    if json.is_empty() {
+        return Ok(None);
     }
+    let bad = |why: &dyn std::fmt::Display| Status::invalid_argument(format!("response_format: {why}"));
+    let format = serde_json::from_str(json).map_err(|error| bad(&error))?;
+    Form::read(format).map_err(|error| bad(&error))
 }
 
 /// Why a run did not start, for the caller.

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::{
     config::Config,
-    driver::{Driver, Setup},
+    driver::{Driver, Form, Setup},
     prompt::{File, Prompt, Sections},
     telemetry,
     tools::{Context, NoExecutor, Tools, Unusable},
@@ -41,7 +41,7 @@ pub(crate) struct Question {
     pub client_tools: Vec<ClientTool>,
     /// Results of the client's tools, by the call of an earlier run.
     pub client_results: HashMap<CallId, String>,
-    pub response_format: Option<serde_json::Value>,
+    pub form: Option<Form>,
     pub sections: Sections,
     pub files: Vec<File>,
     pub additional_system_prompt: String,
@@ -149,7 +149,7 @@ impl Runs {
             tools,
             specs: Arc::clone(&offer.specs),
             system,
-            response_format: question.response_format,
+            form: question.form,
             context: Context {
                 run: id.clone(),
                 account: question.account,
@@ -234,6 +234,7 @@ fn started(question: &Question, model: &dyn Model, prompt: &Prompt<'_>, system: 
         model: model.info().name.clone(),
         messages,
         overhead,
+        structured: question.form.is_some(),
         client_tools: question.client_tools.clone(),
         context_window: model.info().context_window,
         max_output_tokens: model.info().max_output_tokens,

@@ -85,6 +85,8 @@ pub struct ModelReply {
     pub usage: Usage,
     /// The provider's reason to stop.
     pub finish_reason: String,
+    /// Whether its text has the form that was asked for, if one was.
+    pub in_form: bool,
 }
 
 /// What the driver must do, in order, after it has published the events of the same [`Step`].
@@ -94,7 +96,7 @@ pub enum Effect {
     CallModel {
         /// Id of the message that the reply becomes.
         message: MessageId,
-        /// Whether to offer tools.
+        /// Whether to offer tools. Without them, the answer's form can be asked for.
         offer_tools: bool,
         /// An instruction for this call alone, after the conversation.
         note: Option<String>,

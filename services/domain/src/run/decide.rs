@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::{
-    AssistantMessage, CallId, Ceiling, Effect, EventKind, FailureCode, Input, Message, MessageId,
+    AssistantMessage, CallId, Ceiling, Closing, Effect, EventKind, FailureCode, Input, Message, MessageId,
     ModelCalled, ModelReply, Role, Step, ToolCall, ToolPlan, ToolResult, ToolVerdict, UsageReported,
 };
 
@@ -11,6 +11,11 @@ use super::{
     state::{Open, Phase, Run, Standing},
     text,
 };
+
+/// Calls that a run makes at most to get its answer into the form that was asked for.
+const FORM_CALLS: u32 = 2;
+
+const OUT_OF_TIME: Option<Closing> = Some(Closing::Ceiling(Ceiling::WallTime));
 
 impl Run {
     /// Takes an input and says what follows. What no longer fits leads to nothing.
@@ -69,13 +74,13 @@ impl Run {
     /// Asks the model, without tools if a ceiling is met.
     fn next_step(&mut self, step: &mut Step) {
         let last = self.steps.saturating_add(1) >= self.limits.steps;
-        let tools_offered = !last && self.ceiling().is_none();
-        self.call(step, self.steps.saturating_add(1), 1, tools_offered);
+        let ceiling = self.ceiling().or(last.then_some(Ceiling::Steps));
+        self.call(step, self.steps.saturating_add(1), 1, ceiling.map(Closing::Ceiling));
     }
 
-    fn call(&mut self, step: &mut Step, number: u32, attempt: u32, tools_offered: bool) {
+    fn call(&mut self, step: &mut Step, number: u32, attempt: u32, closing: Option<Closing>) {
         let message = MessageId::new(format!("msg_{number}_{attempt}"));
-        let called = ModelCalled { message, step: number, attempt, tools_offered };
+        let called = ModelCalled { message, step: number, attempt, closing };
         self.publish(step, EventKind::ModelCalled(called.clone()));
         step.effects.push(self.call_model(&called));
     }
@@ -101,9 +106,9 @@ impl Run {
         if called.message != id {
             return;
         }
-        let ModelReply { mut message, usage, mut finish_reason } = reply;
-        let last_word = !called.tools_offered;
-        if last_word {
+        let ModelReply { mut message, usage, mut finish_reason, in_form } = reply;
+        let (number, attempt, closing) = (called.step, called.attempt, called.closing);
+        if closing.is_some() {
             // Calls that nobody offered would stay without results, and providers refuse such a history.
             message.tool_calls.clear();
         }
@@ -113,9 +118,12 @@ impl Run {
         self.publish(step, EventKind::UsageReported(UsageReported { usage, totals, context }));
 
         let calls = message.tool_calls.clone();
+        if self.structured && calls.is_empty() && !in_form {
+            return self.ask_for_the_form(step, id, number, attempt);
+        }
         let mut answer = message.joined_text();
-        if last_word {
-            finish_reason = self.ceiling().unwrap_or(Ceiling::WallTime).name().to_owned();
+        if let Some(Closing::Ceiling(ceiling)) = closing {
+            ceiling.name().clone_into(&mut finish_reason);
             if answer.trim().is_empty() {
                 answer = text::found_nothing_to_say(&finish_reason, self.tool_calls);
             }
@@ -126,6 +134,17 @@ impl Run {
             self.end(step, EventKind::RunFinished { answer, reason: finish_reason });
         } else {
             step.effects.push(Effect::Plan(calls));
+        }
+    }
+
+    fn ask_for_the_form(&mut self, step: &mut Step, message: MessageId, number: u32, attempt: u32) {
+        let reason = text::NOT_IN_FORM.to_owned();
+        self.publish(step, EventKind::AttemptAbandoned { message, reason });
+        if self.form_calls < FORM_CALLS {
+            self.call(step, number, attempt.saturating_add(1), Some(Closing::Form));
+        } else {
+            let message = text::NEVER_IN_FORM.to_owned();
+            self.end(step, EventKind::RunFailed { code: FailureCode::MalformedReply, message });
         }
     }
 
@@ -154,10 +173,10 @@ impl Run {
         if called.message != *message {
             return;
         }
-        let ModelCalled { step: number, attempt, tools_offered, .. } = *called;
+        let ModelCalled { step: number, attempt, closing, .. } = *called;
         let reason = "the process that made the call was lost".to_owned();
         self.publish(step, EventKind::AttemptAbandoned { message: message.clone(), reason });
-        self.call(step, number, attempt.saturating_add(1), tools_offered);
+        self.call(step, number, attempt.saturating_add(1), closing);
     }
 
     fn planned(&mut self, step: &mut Step, plans: &[ToolPlan]) {
@@ -229,7 +248,7 @@ impl Run {
 
     /// First the work ends and the answer is asked for; the second time the run ends.
     fn time_up(&mut self, step: &mut Step) {
-        let answering = matches!(&self.phase, Phase::Calling { called, .. } if !called.tools_offered);
+        let answering = matches!(&self.phase, Phase::Calling { called, .. } if called.closing.is_some());
         if answering {
             return self.give_up(step);
         }
@@ -239,7 +258,7 @@ impl Run {
                 let reason = text::OUT_OF_TIME.to_owned();
                 step.effects.push(Effect::StopModel);
                 self.publish(step, EventKind::AttemptAbandoned { message, reason });
-                self.call(step, number, attempt.saturating_add(1), false);
+                self.call(step, number, attempt.saturating_add(1), OUT_OF_TIME);
             }
             Phase::Planning { calls } => {
                 step.effects.push(Effect::StopPlan);
@@ -258,13 +277,13 @@ impl Run {
     fn answer_instead(&mut self, step: &mut Step) {
         self.stop_tools(step, text::OUT_OF_TIME);
         self.count_tools(step);
-        self.call(step, self.steps.saturating_add(1), 1, false);
+        self.call(step, self.steps.saturating_add(1), 1, OUT_OF_TIME);
     }
 
     /// The answer took too long: what was said so far is better than nothing.
     fn give_up(&mut self, step: &mut Step) {
         let Phase::Calling { called, partial } = &self.phase else { return };
-        if partial.trim().is_empty() {
+        if partial.trim().is_empty() || self.structured {
             let message = text::NO_ANSWER_IN_TIME.to_owned();
             let failed = EventKind::RunFailed { code: FailureCode::Deadline, message };
             return self.stop(step, text::OUT_OF_TIME, failed);

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::{
-    CallId, Ceiling, ContextSize, Effect, EventKind, Limits, Message, MessageId, ModelCalled, Outcome, Role,
-    RunStarted, ToolCall, ToolResult, Totals, Usage, UsageReported,
+    CallId, Ceiling, Closing, ContextSize, Effect, EventKind, Limits, Message, MessageId, ModelCalled,
+    Outcome, Role, RunStarted, ToolCall, ToolResult, Totals, Usage, UsageReported,
 };
 
 use super::text;
@@ -18,6 +18,12 @@ pub struct Run {
     pub(super) context: ContextSize,
     pub(super) usage: Usage,
     pub(super) totals: Totals,
+    /// Whether the answer must have a form.
+    pub(super) structured: bool,
+    /// Calls that were made for the sake of the form.
+    pub(super) form_calls: u32,
+    /// The text of the last attempt that was abandoned.
+    pub(super) draft: String,
     pub(super) steps: u32,
     pub(super) tool_calls: u32,
     /// Calls that ran and whose results the model has: the same call again would tell it nothing new.
@@ -67,6 +73,9 @@ impl Run {
             context: ContextSize::default(),
             usage: Usage::default(),
             totals: Totals::default(),
+            structured: false,
+            form_calls: 0,
+            draft: String::new(),
             steps: 0,
             tool_calls: 0,
             made: HashSet::new(),
@@ -122,12 +131,11 @@ impl Run {
     }
 
     pub(super) fn call_model(&self, called: &ModelCalled) -> Effect {
-        let ceiling = if called.tools_offered { None } else { self.ceiling() };
-        Effect::CallModel {
-            message: called.message.clone(),
-            offer_tools: called.tools_offered,
-            note: (!called.tools_offered).then(|| text::answer_now(ceiling)),
-        }
+        let note = called.closing.map(|closing| match closing {
+            Closing::Ceiling(ceiling) => text::answer_now(ceiling),
+            Closing::Form => text::answer_in_form(&self.draft),
+        });
+        Effect::CallModel { message: called.message.clone(), offer_tools: called.closing.is_none(), note }
     }
 
     /// Calls that may run now: calls start in the model's order, and each end makes room for one.
@@ -166,6 +174,7 @@ impl Run {
             EventKind::RunStarted(started) => self.start(started),
             EventKind::ModelCalled(called) => {
                 self.steps = called.step;
+                self.form_calls += u32::from(called.closing == Some(Closing::Form));
                 self.phase = Phase::Calling { called: called.clone(), partial: String::new() };
             }
             EventKind::TextDelta { message, text } => self.append(message, text),
@@ -191,13 +200,17 @@ impl Run {
             EventKind::RunFinished { .. } => self.phase = Phase::Ended(Outcome::Finished),
             EventKind::RunFailed { .. } => self.phase = Phase::Ended(Outcome::Failed),
             EventKind::RunCancelled { .. } => self.phase = Phase::Ended(Outcome::Cancelled),
-            EventKind::AttemptAbandoned { .. }
-            | EventKind::ThinkingDelta { .. }
-            | EventKind::ToolOutput { .. } => {}
+            EventKind::AttemptAbandoned { .. } => {
+                if let Phase::Calling { partial, .. } = &mut self.phase {
+                    self.draft = std::mem::take(partial);
+                }
+            }
+            EventKind::ThinkingDelta { .. } | EventKind::ToolOutput { .. } => {}
         }
     }
 
     fn start(&mut self, started: &RunStarted) {
+        self.structured = started.structured;
         self.messages.clone_from(&started.messages);
         self.context = started.overhead;
         for message in &started.messages {

@@ -17,12 +17,17 @@ struct Bench {
 
 impl Bench {
     fn new(limits: Limits) -> Self {
+        Self::asking(limits, false)
+    }
+
+    fn asking(limits: Limits, structured: bool) -> Self {
         let started = EventKind::RunStarted(RunStarted {
             model: "m".into(),
             messages: vec![Message::text(Role::User, "why?")],
             overhead: ContextSize::default(),
             context_window: 1000,
             max_output_tokens: 100,
+            structured,
             client_tools: Vec::new(),
             account: String::new(),
             principal: String::new(),
@@ -142,7 +147,7 @@ fn reply(calls: usize, dice: u8) -> ModelReply {
     message.tool_calls =
         (0..calls).map(|n| call(&n.to_string(), &format!("{}", (dice as usize + n) % 7))).collect();
     let usage = Usage { prompt: 10, completion: 2, ..Usage::default() };
-    ModelReply { message, usage, finish_reason: "stop".into() }
+    ModelReply { message, usage, finish_reason: "stop".into(), in_form: !dice.is_multiple_of(4) }
 }
 
 fn plan(call: &ToolCall, dice: u8) -> ToolPlan {
@@ -175,8 +180,8 @@ fn limits() -> impl Strategy<Value = Limits> {
 
 proptest! {
     #[test]
-    fn any_inputs_keep_the_promises(limits in limits(), moves in prop::collection::vec((0..12_u8, any::<usize>(), any::<u8>()), 0..60)) {
-        let mut bench = Bench::new(limits);
+    fn any_inputs_keep_the_promises(limits in limits(), structured: bool, moves in prop::collection::vec((0..12_u8, any::<usize>(), any::<u8>()), 0..60)) {
+        let mut bench = Bench::asking(limits, structured);
         for (kind, nth, dice) in moves {
             match kind {
                 0 if dice < 40 => { bench.give(Input::Cancelled { reason: "enough".into() }); prop_assert!(bench.run.outcome().is_some()); }
@@ -301,4 +306,21 @@ fn a_resolved_call_gets_its_result_behind_the_message_that_asked() {
     let roles: Vec<_> = run.messages().iter().map(|message| message.role).collect();
     assert_eq!(roles, [Role::Assistant, Role::Tool, Role::Tool, Role::User]);
     assert_eq!(run.messages()[2].joined_text(), "drawn");
+}
+
+#[test]
+fn an_answer_without_its_form_is_asked_for_again_with_the_draft_and_then_reported() {
+    let mut bench = Bench::asking(Limits::default(), true);
+    for tried in 0..3 {
+        let Some(Effect::CallModel { message, offer_tools, note }) = bench.todo.pop() else {
+            panic!("{:?}", bench.todo)
+        };
+        assert_eq!((offer_tools, note.is_some()), (tried == 0, tried > 0));
+        assert!(note.is_none_or(|note| note.ends_with("just prose")));
+        bench.give(Input::TextDelta { message: message.clone(), text: "just prose".into() });
+        bench.give(Input::ModelReplied { message, reply: ModelReply { in_form: false, ..reply(0, 1) } });
+    }
+    assert!(matches!(bench.log.last(), Some(EventKind::RunFailed { code: FailureCode::MalformedReply, .. })));
+    bench.todo = vec![Effect::Finish];
+    bench.check();
 }

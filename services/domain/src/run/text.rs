@@ -36,11 +36,22 @@ fn json_string(text: &str) -> String {
 }
 
 /// Tells the model that this is its last word.
-pub(super) fn answer_now(ceiling: Option<Ceiling>) -> String {
-    let why = ceiling.map_or_else(|| Ceiling::WallTime.to_string(), |ceiling| ceiling.to_string());
+pub(super) fn answer_now(ceiling: Ceiling) -> String {
     format!(
-        "This run has reached {why}, so no more tools can be called. Answer the question now with what has \
+        "This run has reached {ceiling}, so no more tools can be called. Answer the question now with what has \
          been found. Say plainly what could not be checked."
+    )
+}
+
+/// Tells the model that its answer must have the form that was asked for.
+pub(super) fn answer_in_form(draft: &str) -> String {
+    let draft = match draft.trim() {
+        "" => String::new(),
+        draft => format!("\n\nThis was your answer:\n\n{draft}"),
+    };
+    format!(
+        "Give your answer now, in exactly the JSON form that was asked for, and nothing else: no text around it \
+         and no code fence.{draft}"
     )
 }
 
@@ -65,5 +76,10 @@ pub(super) const OUT_OF_TIME: &str = "Stopped: the time limit of this run is rea
 pub(super) const STOPPED: &str = "Stopped: the run was cancelled.";
 
 pub(super) const ENDED: &str = "Stopped: the run ended.";
+
+pub(super) const NOT_IN_FORM: &str = "the answer does not have the form that was asked for";
+
+pub(super) const NEVER_IN_FORM: &str =
+    "The model did not give its answer in the form that `response_format` asks for, also when asked again.";
 
 pub(super) const NO_ANSWER_IN_TIME: &str = "The run took too long, and the model gave no answer in time.";
