@@ -120,7 +120,7 @@ impl Bench {
         let left = open.values().filter(|ends| **ends == 0).count();
         match self.run.outcome() {
             Some(Outcome::Suspended) => {
-                assert_eq!(left, with_client, "only the client's calls are left open")
+                assert_eq!(left, with_client, "only the client's calls are left open");
             }
             Some(_) => assert_eq!(left, 0, "no call is left open"),
             None => {}
