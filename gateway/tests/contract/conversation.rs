@@ -73,7 +73,7 @@ pub(crate) fn with_tools() -> Vec<EventKind> {
             message: message.clone(),
             step: 1,
             attempt: 1,
-            tools_offered: true,
+            closing: None,
         }),
         EventKind::ThinkingDelta { message: message.clone(), text: "Hm.".to_owned() },
         EventKind::TextDelta { message, text: "Let me look.".to_owned() },
