@@ -1,5 +1,7 @@
 //! The arrows between our crates: who may depend on whom.
 
+#![cfg(test)]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, MetadataCommand};

@@ -1,5 +1,7 @@
 //! Scripted models, OpenAI's way and Anthropic's, through the whole path over real sockets.
 
+#![cfg(test)]
+
 use std::time::Duration;
 
 use futures_util::future::join_all;

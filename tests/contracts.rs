@@ -4,6 +4,8 @@
 //! breaking change and fails; a line that is new is an addition, which the list must be given too: write it
 //! with `SLEUTH_UPDATE_BASELINE=1`.
 
+#![cfg(test)]
+
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use prost::Message as _;

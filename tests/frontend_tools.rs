@@ -1,5 +1,7 @@
 //! Tools that the client runs: pause and come back, or go on at once.
 
+#![cfg(test)]
+
 use harness::{
     client::{self, Frame},
     models::ScriptedOpenAi,

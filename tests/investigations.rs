@@ -1,5 +1,7 @@
 //! `builtin/triage` on a real API server, through the whole path: HTTP, gateway, agent, executor, kubectl.
 
+#![cfg(test)]
+
 use std::{collections::BTreeMap, path::Path};
 
 use futures_util::{StreamExt as _, stream};

@@ -1,5 +1,7 @@
 //! The services as processes: together, apart, and when one of them dies.
 
+#![cfg(test)]
+
 use std::time::Duration;
 
 use harness::{

@@ -1,5 +1,7 @@
 //! Answers in a form that the client asks for.
 
+#![cfg(test)]
+
 use harness::{client, models::ScriptedOpenAi, process::Start};
 use serde_json::{Value, json};
 

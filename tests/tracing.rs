@@ -1,5 +1,7 @@
 //! One question is one trace, from the browser to the model provider and to the command.
 
+#![cfg(test)]
+
 use std::{collections::BTreeMap, time::Duration};
 
 use harness::{
