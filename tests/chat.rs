@@ -66,7 +66,7 @@ fn results(frames: &[Frame]) -> Vec<&Value> {
     frames.iter().filter(|frame| frame.event == "tool_calling_result").map(|frame| &frame.data).collect()
 }
 
-fn script(script: Value) -> String {
+fn script(script: &Value) -> String {
     format!("look FAKE_LLM{script}")
 }
 
@@ -79,12 +79,12 @@ fn bash(command: &str) -> Value {
 async fn answers_thinking_and_tools_come_in_the_documented_order() {
     let bench = Bench::start().await;
     for model in BOTH {
-        let plain = bench.frames(model, &script(json!({ "answer": "All is well: äöü €😀" }))).await;
+        let plain = bench.frames(model, &script(&json!({ "answer": "All is well: äöü €😀" }))).await;
         assert_eq!(names(&plain), ["token_count", "ai_answer_end"], "{model}");
         assert_eq!(plain[1].data["analysis"], "All is well: äöü €😀", "{model}");
 
         let one = json!({ "rounds": 1, "say": "Looking.", "thinking": "Hm, an echo." });
-        let one = bench.frames(model, &script(one)).await;
+        let one = bench.frames(model, &script(&one)).await;
         let order = [
             "token_count",
             "ai_message",
@@ -99,7 +99,7 @@ async fn answers_thinking_and_tools_come_in_the_documented_order() {
         assert_eq!(one[1].data["reasoning"], "Hm, an echo.", "{model}");
         assert_eq!(one[3].data["result"]["data"], "echo r0t0\nr0t0", "{model}");
 
-        let many = bench.frames(model, &script(json!({ "rounds": 3, "tools": 4 }))).await;
+        let many = bench.frames(model, &script(&json!({ "rounds": 3, "tools": 4 }))).await;
         let results = results(&many);
         assert_eq!(results.len(), 12, "{model}");
         assert!(results.iter().all(|result| result["result"]["status"] == "success"), "{model}");
@@ -120,7 +120,7 @@ async fn what_goes_wrong_with_a_tool_is_told_to_the_model_which_goes_on() {
         { "name": "bash", "args": { "command": "tail -f /dev/null", "suggested_prefixes": ["tail"], "timeout": 1 } },
     ]] });
     for model in BOTH {
-        let frames = bench.frames(model, &script(steps.clone())).await;
+        let frames = bench.frames(model, &script(&steps)).await;
         let of = |part: &str| {
             let found = results(&frames).into_iter().find(|result| result.to_string().contains(part));
             found.unwrap_or_else(|| panic!("{model}: no result with `{part}` in {frames:#?}"))["result"]
@@ -144,7 +144,7 @@ async fn what_goes_wrong_with_a_tool_is_told_to_the_model_which_goes_on() {
 #[tokio::test]
 async fn big_output_is_cut_and_the_run_goes_on() {
     let bench = Bench::start().await;
-    let big = script(json!({ "steps": [[bash("seq 1 2000000")]] }));
+    let big = script(&json!({ "steps": [[bash("seq 1 2000000")]] }));
     let frames = bench.frames("gpt", &big).await;
     let data = results(&frames)[0]["result"]["data"].as_str().unwrap();
     assert!(data.len() < 200_000 && data.ends_with("[TRUNCATED]"), "{} bytes", data.len());
@@ -156,7 +156,7 @@ async fn a_reply_cut_anywhere_reads_the_same() {
     let bench = Bench::start().await;
     for model in BOTH {
         let cut = json!({ "rounds": 1, "say": "grüße €😀", "answer": "fertig 😀", "cut": "chunk" });
-        let frames = bench.frames(model, &script(cut)).await;
+        let frames = bench.frames(model, &script(&cut)).await;
         assert_eq!(frames[1].data["content"], "grüße €😀", "{model}");
         assert_eq!(frames.last().unwrap().data["analysis"], "fertig 😀", "{model}");
     }
@@ -178,7 +178,7 @@ async fn what_goes_wrong_with_a_model_has_its_status_and_its_code() {
     let cases = BOTH.into_iter().flat_map(|model| faults.iter().map(move |fault| (model, fault)));
     // Retries wait; so all wait at once.
     join_all(cases.map(async |(model, (fault, status, code))| {
-        let ask = script(fault.clone());
+        let ask = script(fault);
         let ((got, body), frames) = tokio::join!(bench.answer(model, &ask), bench.frames(model, &ask));
         assert_eq!(got, *status, "{model} {fault}: {body}");
         let detail = body["detail"].as_str().unwrap();
@@ -189,7 +189,7 @@ async fn what_goes_wrong_with_a_model_has_its_status_and_its_code() {
         assert_eq!(last.data["success"], false, "{model} {fault}");
     }))
     .await;
-    let healthy = bench.answer("gpt", &script(json!({ "answer": "still here" }))).await;
+    let healthy = bench.answer("gpt", &script(&json!({ "answer": "still here" }))).await;
     assert_eq!(healthy.1["analysis"], "still here");
 }
 
@@ -199,7 +199,7 @@ async fn text_streams_over_grpc_as_it_comes() {
     let mut client =
         wire::agent::agent_client::AgentClient::connect(bench.sleuth.grpc().unwrap()).await.unwrap();
     let slow =
-        script(json!({ "answer": "one two three four five six seven eight nine ten", "chunk_ms": 30 }));
+        script(&json!({ "answer": "one two three four five six seven eight nine ten", "chunk_ms": 30 }));
     let request = wire::agent::ChatRequest { question: slow, model: "gpt".into(), ..Default::default() };
     let mut events = client.chat(request).await.unwrap().into_inner();
     let (mut deltas, mut positions) = (0, Vec::new());
@@ -216,7 +216,7 @@ async fn text_streams_over_grpc_as_it_comes() {
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_model_call() {
     let bench = Bench::start().await;
-    let slow = json!({ "ask": script(json!({ "latency_ms": 60_000 })), "model": "gpt", "stream": true });
+    let slow = json!({ "ask": script(&json!({ "latency_ms": 60_000 })), "model": "gpt", "stream": true });
     let stream = Stream::open(&bench.sleuth.url("/api/chat").unwrap(), &slow).await.unwrap();
     assert!(bench.openai.until_in_flight(1, SOON).await, "the model was never asked");
     drop(stream);
@@ -228,7 +228,7 @@ async fn a_client_that_leaves_ends_the_model_call() {
 async fn a_client_that_leaves_ends_the_command() {
     let bench = Bench::start().await;
     let command = bash("tail -f /dev/null");
-    let slow = json!({ "ask": script(json!({ "steps": [[command]] })), "model": "gpt", "stream": true });
+    let slow = json!({ "ask": script(&json!({ "steps": [[command]] })), "model": "gpt", "stream": true });
     let mut stream = Stream::open(&bench.sleuth.url("/api/chat").unwrap(), &slow).await.unwrap();
     while stream.next().await.unwrap().unwrap().event != "start_tool_calling" {}
     let id = bench.sleuth.id().unwrap();
@@ -241,7 +241,7 @@ async fn a_client_that_leaves_ends_the_command() {
 #[tokio::test]
 async fn a_run_can_be_cancelled_from_elsewhere() {
     let bench = Bench::start().await;
-    let slow = json!({ "ask": script(json!({ "latency_ms": 60_000 })), "model": "gpt", "stream": true });
+    let slow = json!({ "ask": script(&json!({ "latency_ms": 60_000 })), "model": "gpt", "stream": true });
     let mut stream = Stream::open(&bench.sleuth.url("/api/chat").unwrap(), &slow).await.unwrap();
     assert!(bench.openai.until_in_flight(1, SOON).await);
     let http = reqwest::Client::new();
@@ -259,7 +259,7 @@ async fn a_run_can_be_cancelled_from_elsewhere() {
 #[tokio::test]
 async fn ceilings_end_a_run_with_what_was_found() {
     let bench = Bench::start_with(|start| start.env("MAX_STEPS", "3")).await;
-    let frames = bench.frames("gpt", &script(json!({ "rounds": 50, "answer": "found so far" }))).await;
+    let frames = bench.frames("gpt", &script(&json!({ "rounds": 50, "answer": "found so far" }))).await;
     assert_eq!(results(&frames).len(), 2);
     let last = frames.last().unwrap();
     assert_eq!(last.data["analysis"], "found so far");
@@ -270,7 +270,7 @@ async fn ceilings_end_a_run_with_what_was_found() {
 async fn a_repeated_call_is_refused() {
     let bench = Bench::start().await;
     let same =
-        script(json!({ "rounds": 2, "args": { "command": "echo same", "suggested_prefixes": ["echo"] } }));
+        script(&json!({ "rounds": 2, "args": { "command": "echo same", "suggested_prefixes": ["echo"] } }));
     let frames = bench.frames("gpt", &same).await;
     let statuses: Vec<_> = results(&frames).iter().map(|result| &result["result"]["status"]).collect();
     assert_eq!(statuses, ["success", "error"]);
