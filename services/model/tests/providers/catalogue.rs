@@ -40,7 +40,7 @@ fn names_and_the_default() {
         (None, &[], "builtin/triage", &["builtin/triage"]),
         (None, &[("OPENAI_API_KEY", "")], "builtin/triage", &["builtin/triage"]),
         (None, &[("OPENAI_API_KEY", "k")], "gpt-5.4", &["gpt-5.4", "builtin/triage"]),
-        (None, &[("ANTHROPIC_API_KEY", "k")], "claude-sonnet-5-5", &["claude-sonnet-5-5", "builtin/triage"]),
+        (None, &[("ANTHROPIC_API_KEY", "k")], "claude-sonnet-5", &["claude-sonnet-5", "builtin/triage"]),
         (
             None,
             &[("MODEL", "gpt-4o"), ("API_KEY", "k"), ("API_BASE", "http://localhost:3")],
