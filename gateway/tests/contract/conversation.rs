@@ -69,12 +69,7 @@ pub(crate) fn with_tools() -> Vec<EventKind> {
     let message = MessageId::new("msg_1_1");
     vec![
         started(vec![question]),
-        EventKind::ModelCalled(ModelCalled {
-            message: message.clone(),
-            step: 1,
-            attempt: 1,
-            closing: None,
-        }),
+        EventKind::ModelCalled(ModelCalled { message: message.clone(), step: 1, attempt: 1, closing: None }),
         EventKind::ThinkingDelta { message: message.clone(), text: "Hm.".to_owned() },
         EventKind::TextDelta { message, text: "Let me look.".to_owned() },
         counted(1),

@@ -209,16 +209,20 @@ fn missing(case: &Case<'_>) -> Option<String> {
 
 fn section(problem: &Problem, number: Option<usize>, is_short: bool) -> String {
     let finding = &problem.cause;
-    let title = match number {
-        Some(number) => format!("## {number}. {}\n\n{}.", finding.about, capital(&finding.what)),
-        None => "## What I saw".to_owned(),
+    let (title, cause, next) = match number {
+        Some(number) => (
+            format!("## {number}. {}\n\n{}.", finding.about, capital(&finding.what)),
+            "**Likely cause.** ",
+            "**Next steps**\n\n",
+        ),
+        None => ("## Key findings".to_owned(), "## Likely cause\n\n", "## Next steps\n\n"),
     };
     join([
         title,
         quotes(finding, is_short),
-        format!("**Likely cause.** {}", finding.cause),
+        format!("{cause}{}", finding.cause),
         consequences(&problem.consequences),
-        format!("**Next steps**\n\n{}", steps(finding)),
+        format!("{next}{}", steps(finding)),
     ])
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Returned {
 
 impl Transcript {
     pub(crate) fn read(request: &Request) -> Self {
-        let messages = &request.messages;
+        let messages = without_note(request);
         let asked = messages.iter().rposition(|message| message.role == Role::User);
         let (earlier, run) = messages.split_at(asked.unwrap_or(0));
         let message = run.first().map(Message::joined_text).unwrap_or_default();
@@ -53,6 +53,21 @@ impl Transcript {
             calls: messages.iter().map(|message| message.tool_calls.len()).sum(),
         }
     }
+}
+
+/// The conversation without what an agent adds at its end, when it offers no more tools, to get an answer: nobody
+/// asks between a tool and its model, or twice in a row for one form.
+fn without_note(request: &Request) -> &[Message] {
+    let messages = request.messages.as_slice();
+    let [before @ .., last] = messages else { return messages };
+    let is_note = last.role == Role::User
+        && request.tools.is_empty()
+        && match before.last().map(|message| message.role) {
+            Some(Role::Tool) => true,
+            Some(Role::User) => request.response_format.is_some(),
+            Some(Role::System | Role::Assistant) | None => false,
+        };
+    if is_note { before } else { messages }
 }
 
 fn question_of(message: &str) -> String {

@@ -1,7 +1,7 @@
 //! What the model is told: the client's fields as markdown.
 
 use domain::{Message, Role};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{json, value::RawValue};
 
 use super::super::{
     history,
@@ -123,12 +123,6 @@ pub(super) fn plain(value: &RawValue) -> String {
     serde_json::from_str(value.get()).unwrap_or_else(|_| value.get().to_owned())
 }
 
-/// The `response_format` for a schema.
-pub(super) fn json_schema(name: &str, schema: &Value) -> String {
-    json!({"type": "json_schema", "json_schema": {"name": name, "strict": false, "schema": schema}})
-        .to_string()
-}
-
 /// The `response_format` of a health check.
 pub(super) fn verdict() -> String {
     let schema = json!({
@@ -143,5 +137,6 @@ pub(super) fn verdict() -> String {
         "required": ["workload_healthy", "root_cause_summary"],
         "additionalProperties": false,
     });
-    json_schema("WorkloadHealth", &schema)
+    let schema = json!({"name": "WorkloadHealth", "strict": true, "schema": schema});
+    json!({"type": "json_schema", "json_schema": schema}).to_string()
 }

@@ -66,8 +66,7 @@ pub(super) fn investigation(body: &[u8]) -> Result<Asked, Problem> {
     let system = template::resolve(asked_template.as_deref(), template::INVESTIGATION, &values)?;
     let chat = ChatRequest {
         model,
-        response_format_json: sections.response_format(),
-        additional_system_prompt: system,
+        additional_system_prompt: format!("{system}\n\n{}", sections.prompt()),
         question,
         ..ChatRequest::default()
     };

@@ -1,9 +1,12 @@
-//! The sections of an investigation's answer: asked for by schema, and found in JSON or in markdown.
+//! The sections of an investigation's answer: asked for in the prompt, and found in JSON or in markdown.
 
 use serde::{Serialize, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{markdown, prompt};
+use super::{
+    markdown::{self, Heading},
+    prompt,
+};
 
 /// What an answer is divided into, unless the client says otherwise: titles, and what belongs there.
 const DEFAULT: [(&str, &str); 6] = [
@@ -42,25 +45,19 @@ impl Sections {
         Self(if asked.is_empty() { default() } else { asked })
     }
 
-    /// A list of them, for a prompt.
-    pub(super) fn list(&self) -> String {
-        prompt::list(self.0.iter().map(|(title, what)| format!("{title}: {what}")))
+    /// Asks for them.
+    pub(super) fn prompt(&self) -> String {
+        format!(
+            "# Sections of the answer\n\nThe answer is markdown under these headings of the first level, exactly as \
+             they are written here and in this order. A section that does not apply is left out; nothing is made up \
+             to fill one.\n\n{}",
+            self.list()
+        )
     }
 
-    /// The `response_format` that asks for them.
-    pub(super) fn response_format(&self) -> String {
-        let property = |(title, what): &(String, String)| {
-            (title.clone(), json!({"type": ["string", "null"], "description": what}))
-        };
-        let properties: Map<_, _> = self.0.iter().map(property).collect();
-        let titles: Vec<_> = self.0.iter().map(|(title, _)| title).collect();
-        let schema = json!({
-            "type": "object",
-            "properties": properties,
-            "required": titles,
-            "additionalProperties": false,
-        });
-        prompt::json_schema("InvestigationResult", &schema)
+    /// A list of them.
+    pub(super) fn list(&self) -> String {
+        prompt::list(self.0.iter().map(|(title, what)| format!("{title}: {what}")))
     }
 
     /// The answer as markdown, and its sections if it has any.
@@ -80,14 +77,18 @@ impl Sections {
 
     fn in_markdown(&self, answer: &str) -> Option<Found> {
         let headings = markdown::headings(answer);
-        let named: Vec<_> = headings.iter().filter(|heading| self.title(heading.title).is_some()).collect();
-        if !named.is_empty() {
-            return self.arrange(markdown::under(answer, &named));
-        }
+        let is_named = |heading: &&Heading<'_>| self.title(heading.title).is_some();
         // A model that takes no orders divides its answer in its own way.
-        let top = headings.iter().map(|heading| heading.level).min()?;
-        let top: Vec<_> = headings.iter().filter(|heading| heading.level == top).collect();
-        Some(Found(markdown::under(answer, &top)))
+        let level = headings.iter().filter(is_named).map(|heading| heading.level).min();
+        let level = level.or(headings.iter().map(|heading| heading.level).min())?;
+        let parts: Vec<_> =
+            headings.iter().filter(|heading| heading.level <= level || is_named(heading)).collect();
+        let parts = markdown::under(answer, &parts);
+        if headings.iter().any(|heading| is_named(&heading)) {
+            self.arrange(parts)
+        } else {
+            Some(Found(parts))
+        }
     }
 
     /// What was asked for, in this order, and then the rest; `None` if nothing was asked for.

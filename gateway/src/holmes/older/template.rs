@@ -105,14 +105,17 @@ mod tests {
 
     #[test]
     fn placeholders_are_filled_in_once() {
-        assert_eq!(fill("{{title}}: {{- source -}}!").unwrap(), "Pod {{ down }}: prometheus!");
+        assert_eq!(
+            fill("{{title}}: {{- source -}}! {{ sections }}").unwrap(),
+            "Pod {{ down }}: prometheus! - A"
+        );
         assert_eq!(fill("no placeholder").unwrap(), "no placeholder");
     }
 
     #[test]
     fn builtin_templates_have_a_name() {
         let default = resolve(None, INVESTIGATION, VALUES).unwrap();
-        assert!(default.ends_with("- A"), "{default}");
+        assert!(default.starts_with("# This investigation"), "{default}");
         for name in ["builtin://generic_investigation", "builtin://generic_investigation.jinja2"] {
             assert_eq!(fill(name).unwrap(), default);
         }

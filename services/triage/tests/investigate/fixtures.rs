@@ -63,6 +63,9 @@ fn formed(recording: &str, properties: &Value) -> String {
     let recording = Recording::read(&folder("tests/fixtures").join(recording));
     let mut messages = ask(&recording.question(), &[], &|command| recording.run(command)).messages;
     messages.pop();
+    // As an agent asks: after the tools, with a note in place of the question.
+    messages
+        .push(Message::text(Role::User, "Give your answer now, in the form that was asked for. Why not?"));
     let format = json!({"type": "json_schema", "json_schema": {"schema": {"properties": properties}}});
     call(Request { messages, response_format: Some(format), ..Request::default() }).message.joined_text()
 }
