@@ -7,6 +7,8 @@ use serde_json::Value;
 pub(crate) struct Form {
     /// As providers take it.
     pub format: Value,
+    /// Whether an answer without it is no answer. A schema that is not strict is only a wish.
+    pub strict: bool,
     validator: Option<std::sync::Arc<jsonschema::Validator>>,
 }
 
@@ -28,7 +30,8 @@ impl Form {
             Some("json_schema") => Some(validator(&format["json_schema"]["schema"])?),
             Some(_) | None => return Err(Unusable::Type),
         };
-        Ok(Some(Self { format, validator: validator.map(std::sync::Arc::new) }))
+        let strict = validator.is_none() || format["json_schema"]["strict"] == true;
+        Ok(Some(Self { format, strict, validator: validator.map(std::sync::Arc::new) }))
     }
 
     /// Whether a text has the form.
@@ -60,6 +63,7 @@ mod tests {
         let schema =
             json!({ "type": "object", "required": ["ok"], "properties": { "ok": { "type": "boolean" } } });
         let by_schema = json!({ "type": "json_schema", "json_schema": { "name": "x", "schema": schema } });
+        assert!(!Form::read(by_schema.clone()).unwrap().unwrap().strict);
         let by_schema = Form::read(by_schema).unwrap().unwrap();
         assert!(by_schema.fits(r#" {"ok": true} "#));
         for unfit in [r#"{"ok": 1}"#, "{}", "[]", "true", "prose", "```json\n{\"ok\": true}\n```"] {

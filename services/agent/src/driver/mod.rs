@@ -197,8 +197,9 @@ impl Driver {
     }
 
     fn request(&self, offer_tools: bool, note: Option<String>) -> model::Request {
-        // With tools on offer, a form would keep some models from using them.
-        let form = self.setup.form.as_ref().filter(|_| !offer_tools || self.setup.specs.is_empty());
+        // With tools on offer, a form that must be kept would keep some models from using them.
+        let last_word = !offer_tools || self.setup.specs.is_empty();
+        let form = self.setup.form.as_ref().filter(|form| last_word || !form.strict);
         let mut messages = self.run.messages().to_vec();
         messages.extend(note.map(|note| Message::text(Role::User, note)));
         model::Request {

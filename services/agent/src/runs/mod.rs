@@ -234,7 +234,7 @@ fn started(question: &Question, model: &dyn Model, prompt: &Prompt<'_>, system: 
         model: model.info().name.clone(),
         messages,
         overhead,
-        structured: question.form.is_some(),
+        structured: question.form.as_ref().is_some_and(|form| form.strict),
         client_tools: question.client_tools.clone(),
         context_window: model.info().context_window,
         max_output_tokens: model.info().max_output_tokens,
