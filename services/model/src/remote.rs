@@ -21,7 +21,8 @@ pub(crate) struct Remote {
 
 impl Remote {
     pub(crate) fn new(info: Info, endpoint: Endpoint) -> Self {
-        Self { info, gate: Gate::new(endpoint.settings.calls_per_model), endpoint: Arc::new(endpoint) }
+        let gate = Gate::new(&info.name, endpoint.settings.calls_per_model);
+        Self { info, gate, endpoint: Arc::new(endpoint) }
     }
 
     fn span(&self) -> Span {

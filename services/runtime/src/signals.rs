@@ -16,6 +16,7 @@ pub fn shutdown() -> std::io::Result<CancellationToken> {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
+        tracing::info!("told to end");
         cancelled.cancel();
     });
     Ok(token)

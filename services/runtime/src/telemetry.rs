@@ -135,3 +135,22 @@ fn provider(service: &'static str) -> Result<SdkTracerProvider, Error> {
     }
     Ok(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource.build()).build())
 }
+
+/// Counts in a gauge for as long as it lives.
+#[derive(Debug)]
+pub struct Counted(metrics::Gauge);
+
+impl Counted {
+    /// One more in a gauge.
+    pub fn new(gauge: &'static str) -> Self {
+        let gauge = metrics::gauge!(gauge);
+        gauge.increment(1.0);
+        Self(gauge)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}

@@ -19,7 +19,5 @@ pub(super) async fn run(context: Context, flags: Agent) -> anyhow::Result<()> {
     let agent = agent(file.agent(&flags.answering)?, models, &executor)?;
     tracing::info!(grpc = %listener.address()?, executor, "the agent is ready");
     let metrics = file.metrics_address(flags.metrics.as_deref());
-    with_metrics(metrics, &telemetry, &shutdown, serve_agent(&agent, listener, shutdown.clone())).await?;
-    agent.shutdown().await;
-    Ok(())
+    with_metrics(metrics, &telemetry, &shutdown, serve_agent(&agent, listener, shutdown.clone())).await
 }

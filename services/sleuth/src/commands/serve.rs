@@ -41,8 +41,8 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
         served
     };
     let (http, grpc) = tokio::join!(http, serve_agent(&agent, grpc, drained.clone()));
-    agent.shutdown().await;
     executor.stop().await;
+    tracing::info!("sleuth has ended");
     http?;
     grpc
 }

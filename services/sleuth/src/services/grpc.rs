@@ -59,7 +59,7 @@ fn header(key: &ApiKey) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Serves an agent until `shutdown`, to callers with the key. Health needs none.
+/// Serves an agent to callers with the key, until `shutdown`; then its runs get the time to end. Health needs no key.
 pub(crate) async fn serve_agent(
     agent: &agent::Agent,
     listener: Listener,
@@ -73,7 +73,13 @@ pub(crate) async fn serve_agent(
         .add_service(InterceptedService::new(reflection, require(api_key())))
         .add_service(InterceptedService::new(older_reflection, require(api_key())))
         .add_service(healthy);
-    serve(router, listener, shutdown).await.context("the gRPC server failed")
+    let ended = async {
+        shutdown.cancelled().await;
+        agent.shutdown().await;
+        Ok(())
+    };
+    tokio::try_join!(serve(router, listener, shutdown.clone()), ended).context("the gRPC server failed")?;
+    Ok(())
 }
 
 /// Serves an executor until `shutdown`, to callers with the key. Health needs none.
