@@ -1,8 +1,8 @@
 //! Events.
 
 use domain::{
-    AgentId, AssistantMessage, CallId, Ceiling, Closing, Event, EventKind, FailureCode, MessageId,
-    ModelCalled, RunId, RunStarted, Timestamp, UsageReported,
+    AgentId, AssistantMessage, CallId, Ceiling, Closing, CompactionDone, CompactionStarted, Event, EventKind,
+    FailureCode, MessageId, ModelCalled, RunId, RunStarted, Timestamp, UsageReported,
 };
 
 use super::{Malformed, non_empty};
@@ -108,6 +108,25 @@ impl From<EventKind> for Kind {
                 result: Some(result.into()),
                 by_client,
             }),
+            EventKind::CompactionStarted(started) => Self::CompactionStarted(wire::CompactionStarted {
+                message_id: id(&started.message),
+                tokens: started.tokens,
+                messages: started.messages,
+                threshold_percent: started.threshold_percent,
+                time_is_up: started.time_is_up,
+            }),
+            EventKind::CompactionDone(done) => Self::CompactionDone(wire::CompactionDone {
+                message_id: id(&done.message),
+                summary: done.summary,
+                messages: done.messages.into_iter().map(Into::into).collect(),
+                tokens_before: done.tokens_before,
+                tokens_after: done.tokens_after,
+                usage: Some(done.usage.into()),
+            }),
+            EventKind::CompactionFailed { message, reason } => {
+                Self::CompactionFailed(wire::CompactionFailed { message_id: id(&message), reason })
+            }
+            EventKind::Notice { text } => Self::Notice(wire::Notice { text }),
             EventKind::RunSuspended => Self::RunSuspended(wire::RunSuspended {}),
             EventKind::RunFinished { answer, reason } => {
                 Self::RunFinished(wire::RunFinished { answer, finish_reason: reason })
@@ -184,6 +203,25 @@ impl TryFrom<Kind> for EventKind {
                 result: resolved.result.ok_or(Malformed("a resolved tool call has no result"))?.try_into()?,
                 by_client: resolved.by_client,
             },
+            Kind::CompactionStarted(started) => Self::CompactionStarted(CompactionStarted {
+                message: MessageId::new(started.message_id),
+                tokens: started.tokens,
+                messages: started.messages,
+                threshold_percent: started.threshold_percent,
+                time_is_up: started.time_is_up,
+            }),
+            Kind::CompactionDone(done) => Self::CompactionDone(CompactionDone {
+                message: MessageId::new(done.message_id),
+                summary: done.summary,
+                messages: done.messages.into_iter().map(TryInto::try_into).collect::<Result<_, _>>()?,
+                tokens_before: done.tokens_before,
+                tokens_after: done.tokens_after,
+                usage: done.usage.unwrap_or_default().into(),
+            }),
+            Kind::CompactionFailed(failed) => {
+                Self::CompactionFailed { message: MessageId::new(failed.message_id), reason: failed.reason }
+            }
+            Kind::Notice(notice) => Self::Notice { text: notice.text },
             Kind::RunSuspended(_) => Self::RunSuspended,
             Kind::RunFinished(finished) => {
                 Self::RunFinished { answer: finished.answer, reason: finished.finish_reason }
@@ -231,6 +269,7 @@ impl From<FailureCode> for wire::FailureCode {
             FailureCode::MalformedReply => Self::MalformedReply,
             FailureCode::Deadline => Self::Deadline,
             FailureCode::Internal => Self::Internal,
+            FailureCode::ContextTooLong => Self::ContextTooLong,
         }
     }
 }
@@ -247,6 +286,7 @@ impl TryFrom<wire::FailureCode> for FailureCode {
             wire::FailureCode::MalformedReply => Self::MalformedReply,
             wire::FailureCode::Deadline => Self::Deadline,
             wire::FailureCode::Internal => Self::Internal,
+            wire::FailureCode::ContextTooLong => Self::ContextTooLong,
             wire::FailureCode::Unspecified => return Err(Malformed("a failure has no code")),
         })
     }

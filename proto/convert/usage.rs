@@ -107,6 +107,7 @@ impl wire::Limits {
                 asked => Duration::from_millis(asked),
             },
             answer_time: most.answer_time,
+            compaction_percent: most.compaction_percent,
         })
     }
 }

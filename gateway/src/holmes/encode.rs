@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use domain::{
-    AgentId, AssistantMessage, CallId, ContextSize, EventKind, FailureCode, Limits, Role, Run, RunStarted,
-    ToolCall, Totals, Usage, UsageReported,
+    AgentId, AssistantMessage, CallId, CompactionDone, CompactionStarted, ContextSize, EventKind,
+    FailureCode, Limits, Role, Run, RunStarted, ToolCall, Totals, Usage, UsageReported,
 };
 use http::StatusCode;
 use serde_json::value::RawValue;
@@ -15,8 +15,9 @@ use crate::{
 };
 
 use super::{
+    compaction::{Compacted, CompactionStart},
     events::{
-        AiAnswerEnd, AiMessage, ApprovalRequired, ErrorEvent, Event, FOLLOW_UPS, FollowUp, Metadata,
+        AiAnswerEnd, AiMessage, ApprovalRequired, ErrorEvent, Event, FOLLOW_UPS, FollowUp, Metadata, Notice,
         PendingFrontendCall, Sizes, StartToolCalling, TokenCount, ToolCallingResult, ToolResult, Truncation,
     },
     history,
@@ -38,6 +39,8 @@ pub(super) struct Encoder {
     /// Calls that the client must run.
     waiting: Vec<ToolCall>,
     truncations: Vec<Truncation>,
+    /// The compaction in progress, as it was announced.
+    compacting: Option<CompactionStart>,
 }
 
 /// A tool call that has started.
@@ -64,6 +67,7 @@ impl Encoder {
             running: HashMap::new(),
             waiting: Vec::new(),
             truncations: Vec::new(),
+            compacting: None,
         }
     }
 
@@ -92,6 +96,13 @@ impl Encoder {
                 None
             }
             EventKind::CallResolved { call, result, .. } => Some(self.resolved(call, result)),
+            EventKind::CompactionStarted(started) => Some(self.compaction_started(&started)),
+            EventKind::CompactionDone(done) => self.compacted(done),
+            EventKind::CompactionFailed { reason, .. } => {
+                let content = format!("The conversation history could not be compacted: {reason}");
+                Some(Event::Notice(Notice { content }))
+            }
+            EventKind::Notice { text } => Some(Event::Notice(Notice { content: text })),
             EventKind::RunSuspended => Some(self.suspended()),
             EventKind::RunFinished { answer, reason } => Some(self.finished(answer, reason)),
             EventKind::RunFailed { code, message } => Some(failed(code, message)),
@@ -164,6 +175,18 @@ impl Encoder {
         }))
     }
 
+    fn compaction_started(&mut self, started: &CompactionStarted) -> Event {
+        let start = CompactionStart::new(started, history::count(self.run.messages()), self.sizes);
+        self.compacting = Some(start.clone());
+        Event::CompactionStart(start)
+    }
+
+    fn compacted(&mut self, done: CompactionDone) -> Option<Event> {
+        let start = self.compacting.take()?;
+        let messages = history::write(self.run.messages(), &[]);
+        Some(Event::Compacted(Box::new(Compacted::new(&start, done, messages))))
+    }
+
     fn suspended(&mut self) -> Event {
         let waiting = std::mem::take(&mut self.waiting);
         Event::ApprovalRequired(Box::new(ApprovalRequired {
@@ -215,6 +238,7 @@ fn failed(code: FailureCode, message: String) -> Event {
         | FailureCode::ModelUnavailable
         | FailureCode::MalformedReply
         | FailureCode::Deadline
+        | FailureCode::ContextTooLong
         | FailureCode::Internal => error(StatusCode::INTERNAL_SERVER_ERROR, message),
     }
 }

@@ -7,7 +7,10 @@ use serde_json::value::RawValue;
 
 use crate::sse::Frame;
 
-use super::history::Outgoing;
+use super::{
+    compaction::{Compacted, CompactionStart},
+    history::Outgoing,
+};
 
 /// What the original calls the form of its tool results.
 const RESULT_SCHEMA: &str = "robusta:v1.0.0";
@@ -15,7 +18,7 @@ const RESULT_SCHEMA: &str = "robusta:v1.0.0";
 const SUCCESS: &str = "success";
 /// The name of the event that ends an answer.
 pub(super) const ANSWER_END: &str = "ai_answer_end";
-/// Ends a result that was cut.
+/// Stands where a result was cut.
 const CUT_MARK: &str = "[TRUNCATED]";
 
 /// An event.
@@ -25,7 +28,10 @@ pub(super) enum Event {
     StartToolCalling(StartToolCalling),
     ToolCallingResult(Box<ToolCallingResult>),
     AiMessage(AiMessage),
+    Notice(Notice),
     TokenCount(TokenCount),
+    CompactionStart(CompactionStart),
+    Compacted(Box<Compacted>),
     AiAnswerEnd(Box<AiAnswerEnd>),
     ApprovalRequired(Box<ApprovalRequired>),
     Error(ErrorEvent),
@@ -36,8 +42,10 @@ impl Event {
         match self {
             Self::StartToolCalling(_) => "start_tool_calling",
             Self::ToolCallingResult(_) => "tool_calling_result",
-            Self::AiMessage(_) => "ai_message",
+            Self::AiMessage(_) | Self::Notice(_) => "ai_message",
             Self::TokenCount(_) => "token_count",
+            Self::CompactionStart(_) => "conversation_history_compaction_start",
+            Self::Compacted(_) => "conversation_history_compacted",
             Self::AiAnswerEnd(_) => ANSWER_END,
             Self::ApprovalRequired(_) => "approval_required",
             Self::Error(_) => "error",
@@ -124,6 +132,12 @@ pub(super) struct AiMessage {
     pub(super) content: Option<String>,
     pub(super) reasoning: Option<String>,
     pub(super) metadata: Metadata,
+}
+
+/// What the agent says, not the model.
+#[derive(Debug, Serialize)]
+pub(super) struct Notice {
+    pub(super) content: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -248,7 +262,8 @@ impl Truncation {
         if result.omitted_bytes == 0 {
             return None;
         }
-        let kept = result.data.trim_end_matches(CUT_MARK).trim_end();
+        // Behind the mark is how the model reads on.
+        let kept = result.data.rsplit_once(CUT_MARK).map_or(&*result.data, |(kept, _)| kept).trim_end();
         let tokens = u128::from(tokens::of_text(kept));
         // The part that is not here is taken to be as dense as the part that is.
         let bytes = kept.len() as u128 + u128::from(result.omitted_bytes);
@@ -309,7 +324,7 @@ struct Costs {
 /// The model's sizes, which each [`Metadata`] repeats.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sizes {
-    window: u64,
+    pub(super) window: u64,
     output: u64,
 }
 

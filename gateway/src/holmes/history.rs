@@ -211,11 +211,22 @@ struct OutgoingFunction {
 
 /// A conversation as a client gets it, with the calls marked that wait for it.
 pub(super) fn write(messages: &[Message], waiting: &[ToolCall]) -> Vec<Outgoing> {
-    let messages = messages.iter().filter(|message| message.client_json.as_deref() != Some(UNSENT)).cloned();
-    let mut messages = messages.peekable();
-    let placeholder = messages.peek().is_none_or(|first| first.role != Role::System);
-    let placeholder = placeholder.then(|| Message::text(Role::System, PLACEHOLDER));
-    placeholder.into_iter().chain(messages).map(|message| write_message(message, waiting)).collect()
+    let placeholder = needs_placeholder(messages).then(|| Message::text(Role::System, PLACEHOLDER));
+    let messages = placeholder.into_iter().chain(sent(messages).cloned());
+    messages.map(|message| write_message(message, waiting)).collect()
+}
+
+/// How many messages a client gets.
+pub(super) fn count(messages: &[Message]) -> usize {
+    usize::from(needs_placeholder(messages)) + sent(messages).count()
+}
+
+fn sent(messages: &[Message]) -> impl Iterator<Item = &Message> {
+    messages.iter().filter(|message| message.client_json.as_deref() != Some(UNSENT))
+}
+
+fn needs_placeholder(messages: &[Message]) -> bool {
+    sent(messages).next().is_none_or(|first| first.role != Role::System)
 }
 
 fn write_message(mut message: Message, waiting: &[ToolCall]) -> Outgoing {

@@ -3,9 +3,11 @@
 //! * `request`, `fields`, `raw`, `invalid`: what clients send, and the 422 that they get for anything else
 //! * `history`: the conversation that clients hold, in and out
 //! * `encode`, `events`: domain events in, wire events out
+//! * `compaction`: the wire events of conversations that were too long
 //! * `reply`: the same, gathered into one JSON answer
 //! * `older`: investigations, issues and workloads, which are questions of another shape
 
+mod compaction;
 mod encode;
 mod events;
 mod fields;

@@ -33,7 +33,6 @@ pub(super) struct Called {
     description: String,
     result: Option<ToolResult>,
     size: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     toolset_name: Option<String>,
 }
 
@@ -52,7 +51,15 @@ pub(super) async fn gather(
                 let text = "The run waits for the client, which needs a stream";
                 return Err(Problem::new(StatusCode::BAD_REQUEST, text));
             }
-            Some(Event::StartToolCalling(_) | Event::AiMessage(_) | Event::TokenCount(_)) | None => {}
+            Some(
+                Event::StartToolCalling(_)
+                | Event::AiMessage(_)
+                | Event::Notice(_)
+                | Event::TokenCount(_)
+                | Event::CompactionStart(_)
+                | Event::Compacted(_),
+            )
+            | None => {}
         }
     }
     Err(Interruption::CutShort.into())

@@ -97,6 +97,22 @@ pub enum EventKind {
         /// Whether the client ran it: then the model reads the data as it is.
         by_client: bool,
     },
+    /// The conversation is too long: the model is asked for a summary of it.
+    CompactionStarted(CompactionStarted),
+    /// The summary took the place of the conversation.
+    CompactionDone(CompactionDone),
+    /// The conversation stays as it was.
+    CompactionFailed {
+        /// The summary that there is not.
+        message: MessageId,
+        /// Why.
+        reason: String,
+    },
+    /// Something that a person who follows the run should know.
+    Notice {
+        /// In one sentence.
+        text: String,
+    },
     /// The run ended because it waits for the client, which comes back with its history.
     RunSuspended,
     /// The run ended with an answer.
@@ -178,6 +194,38 @@ pub enum Closing {
     Form,
 }
 
+/// The model is asked for a summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompactionStarted {
+    /// Id of the summary.
+    pub message: MessageId,
+    /// Estimated size of what the model would see, in tokens.
+    pub tokens: u64,
+    /// Messages of the conversation.
+    pub messages: u64,
+    /// Share of the context window above which a conversation is compacted, in percent.
+    pub threshold_percent: u64,
+    /// Whether the call that follows must answer, because the run's time is up.
+    pub time_is_up: bool,
+}
+
+/// The summary took the place of the conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompactionDone {
+    /// Id of the summary.
+    pub message: MessageId,
+    /// What the model wrote.
+    pub summary: String,
+    /// The conversation from now on.
+    pub messages: Vec<Message>,
+    /// Estimated size of what the model saw before, in tokens.
+    pub tokens_before: u64,
+    /// The same, now.
+    pub tokens_after: u64,
+    /// Tokens and cost of the summary.
+    pub usage: Usage,
+}
+
 /// Tokens were counted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsageReported {
@@ -215,6 +263,8 @@ pub enum FailureCode {
     MalformedReply,
     /// The run took too long.
     Deadline,
+    /// The conversation does not fit into the model's context window.
+    ContextTooLong,
     /// The agent itself failed.
     Internal,
 }

@@ -21,12 +21,12 @@ mod usage;
 pub mod tokens;
 
 pub use event::{
-    AssistantMessage, Closing, Event, EventKind, FailureCode, ModelCalled, RunStarted, Timestamp,
-    UsageReported,
+    AssistantMessage, Closing, CompactionDone, CompactionStarted, Event, EventKind, FailureCode, ModelCalled,
+    RunStarted, Timestamp, UsageReported,
 };
 pub use id::{AgentId, CallId, MessageId, RunId};
 pub use limits::{Ceiling, Limits};
 pub use message::{Image, Message, Part, Role, Thinking, ToolCall};
-pub use run::{Effect, Input, ModelReply, Outcome, Run, Step};
+pub use run::{Effect, Input, ModelReply, Outcome, Run, Step, SummaryRequest};
 pub use tool::{ClientTool, ClientToolMode, OutputStream, ToolPlan, ToolResult, ToolStatus, ToolVerdict};
 pub use usage::{ContextSize, Totals, Usage};

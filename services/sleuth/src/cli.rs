@@ -167,6 +167,14 @@ pub(crate) struct Answering {
     /// Seconds after which a run must answer. [default: 1800]
     #[arg(long, env = "SLEUTH_MAX_SECONDS", value_name = "SECONDS")]
     pub(crate) max_seconds: Option<u64>,
+    /// Whether conversations that are too long for the model are compacted. [default: true]
+    #[arg(long, env = "ENABLE_CONVERSATION_HISTORY_COMPACTION", value_name = "BOOL")]
+    #[arg(value_parser = clap::builder::BoolishValueParser::new())]
+    pub(crate) compaction: Option<bool>,
+    /// Share of the context window above which they are, in percent. [default: 95]
+    #[arg(long, env = "CONTEXT_WINDOW_COMPACTION_THRESHOLD_PCT", value_name = "PERCENT")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) compaction_percent: Option<u64>,
     /// Runs that may go on at the same time. [default: 1000]
     #[arg(long, env = "SLEUTH_MAX_RUNS", value_name = "N")]
     pub(crate) max_runs: Option<usize>,

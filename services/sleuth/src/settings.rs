@@ -29,6 +29,8 @@ pub(crate) struct File {
     max_cost: Option<f64>,
     max_tokens: Option<u64>,
     max_seconds: Option<u64>,
+    compaction: Option<bool>,
+    compaction_percent: Option<u64>,
     max_runs: Option<usize>,
     model_list_as_string: bool,
     unknown_model_falls_back: bool,
@@ -136,6 +138,7 @@ impl File {
                 tokens: flags.max_tokens.or(self.max_tokens),
                 cost_usd: flags.max_cost.or(self.max_cost),
                 wall_time: wall_time.min(LONGEST),
+                compaction_percent: self.compaction_percent(flags),
                 ..most
             },
             max_runs: flags.max_runs.or(self.max_runs).unwrap_or(default.max_runs),
@@ -144,6 +147,12 @@ impl File {
             runbooks,
             ..default
         })
+    }
+
+    fn compaction_percent(&self, flags: &Answering) -> Option<u64> {
+        let wanted = flags.compaction.or(self.compaction).unwrap_or(true);
+        let percent = flags.compaction_percent.or(self.compaction_percent);
+        percent.or(Limits::default().compaction_percent).filter(|_| wanted)
     }
 
     /// The text of the model list, if there is one.

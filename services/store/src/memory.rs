@@ -146,7 +146,13 @@ fn weight(event: &Event) -> usize {
         EventKind::RunFailed { message, .. } => message.len(),
         EventKind::AttemptAbandoned { reason, .. } | EventKind::RunCancelled { reason } => reason.len(),
         EventKind::CallResolved { call, result, .. } => call.arguments.len() + result.data.len(),
+        EventKind::CompactionDone(done) => {
+            done.summary.len() + done.messages.iter().map(message_weight).sum::<usize>()
+        }
+        EventKind::CompactionFailed { reason, .. } => reason.len(),
+        EventKind::Notice { text } => text.len(),
         EventKind::ModelCalled(_)
+        | EventKind::CompactionStarted(_)
         | EventKind::UsageReported(_)
         | EventKind::ClientToolRequested { .. }
         | EventKind::RunSuspended => 0,

@@ -154,8 +154,14 @@ impl Encoder {
                 self.runbooks.extend(runbook(&call));
                 Event::ToolCallingResult(Box::new(self.shown.call(*call)?))
             }
+            // The original announced only what it had done.
+            Event::CompactionStart(_) => return None,
             Event::AiAnswerEnd(end) => return Some(self.end(*end)),
-            Event::StartToolCalling(_) | Event::ApprovalRequired(_) | Event::Error(_) => event,
+            Event::StartToolCalling(_)
+            | Event::Notice(_)
+            | Event::Compacted(_)
+            | Event::ApprovalRequired(_)
+            | Event::Error(_) => event,
         };
         Some(event.frame())
     }

@@ -11,7 +11,8 @@ mod using;
 use std::{collections::HashMap, sync::Arc};
 
 use domain::{
-    AgentId, CallId, Effect, Event, EventKind, Input, Message, Role, Run, Step, Timestamp, ToolCall,
+    AgentId, CallId, Effect, Event, EventKind, Input, Message, MessageId, Role, Run, Step, SummaryRequest,
+    Timestamp, ToolCall,
 };
 use model::{Model, ToolSpec};
 use runtime::clock;
@@ -164,9 +165,16 @@ impl Driver {
         match effect {
             Effect::CallModel { message, offer_tools, note } => {
                 let request = self.request(offer_tools, note);
-                let (model, form) = (Arc::clone(&self.setup.model), self.setup.form.clone());
-                let asking = asking::ask(model, request, form, message, self.inputs.clone());
-                self.asking = Some(AbortOnDropHandle::new(tokio::spawn(asking.in_current_span())));
+                self.ask(request, self.setup.form.clone(), message);
+            }
+            Effect::Summarize { message } => {
+                let SummaryRequest { instruction, transcript } = self.run.summary_request();
+                let request = model::Request {
+                    system: instruction.to_owned(),
+                    messages: vec![Message::text(Role::User, transcript)],
+                    ..model::Request::default()
+                };
+                self.ask(request, None, message);
             }
             Effect::StopModel => self.asking = None,
             Effect::Plan(calls) => {
@@ -187,6 +195,11 @@ impl Driver {
         false
     }
 
+    fn ask(&mut self, request: model::Request, form: Option<Form>, message: MessageId) {
+        let asking = asking::ask(Arc::clone(&self.setup.model), request, form, message, self.inputs.clone());
+        self.asking = Some(AbortOnDropHandle::new(tokio::spawn(asking.in_current_span())));
+    }
+
     fn run_tool(&mut self, call: ToolCall) {
         let id = call.id.clone();
         let label = self.setup.tools_label(&call.name);
@@ -200,7 +213,7 @@ impl Driver {
         // With tools on offer, a form that must be kept would keep some models from using them.
         let last_word = !offer_tools || self.setup.specs.is_empty();
         let form = self.setup.form.as_ref().filter(|form| last_word || !form.strict);
-        let mut messages = self.run.messages().to_vec();
+        let mut messages = self.run.prompt();
         messages.extend(note.map(|note| Message::text(Role::User, note)));
         model::Request {
             system: self.setup.system.clone(),

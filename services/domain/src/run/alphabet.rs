@@ -101,7 +101,12 @@ pub enum Effect {
         /// An instruction for this call alone, after the conversation.
         note: Option<String>,
     },
-    /// Stop asking the model.
+    /// Ask the model for a summary of the conversation ([`Run::summary_request`](crate::Run::summary_request)).
+    Summarize {
+        /// Id of the summary.
+        message: MessageId,
+    },
+    /// Stop asking the model, for a reply or for a summary.
     StopModel,
     /// Have these calls judged; the answer is [`Input::Planned`].
     Plan(Vec<ToolCall>),

@@ -1,7 +1,5 @@
 //! What each input leads to. Every change of state goes through an event.
 
-use std::collections::HashSet;
-
 use crate::{
     AssistantMessage, CallId, Ceiling, Closing, Effect, EventKind, FailureCode, Input, Message, MessageId,
     ModelCalled, ModelReply, Role, Step, ToolCall, ToolPlan, ToolResult, ToolVerdict, UsageReported,
@@ -35,7 +33,9 @@ impl Run {
             }
             Input::ModelReplied { message, reply } => self.replied(&mut step, message, reply),
             Input::ModelFailed { message, code, text } => {
-                if self.is_calling(&message) {
+                if self.is_compacting(&message) {
+                    self.not_compacted(&mut step, text, false);
+                } else if self.is_calling(&message) {
                     self.end(&mut step, EventKind::RunFailed { code, message: text });
                 }
             }
@@ -59,7 +59,7 @@ impl Run {
         step
     }
 
-    fn publish(&mut self, step: &mut Step, event: EventKind) {
+    pub(super) fn publish(&mut self, step: &mut Step, event: EventKind) {
         self.apply(&event);
         step.events.push(event);
     }
@@ -67,15 +67,20 @@ impl Run {
     fn begin(&mut self, step: &mut Step) {
         if self.phase == Phase::Fresh && !self.messages.is_empty() {
             step.effects.push(Effect::ArmTimer(self.limits.wall_time));
-            self.next_step(step);
+            self.ask(step, false);
         }
     }
 
-    /// Asks the model, without tools if a ceiling is met.
-    fn next_step(&mut self, step: &mut Step) {
-        let last = self.steps.saturating_add(1) >= self.limits.steps;
-        let ceiling = self.ceiling().or(last.then_some(Ceiling::Steps));
-        self.call(step, self.steps.saturating_add(1), 1, ceiling.map(Closing::Ceiling));
+    /// Asks the model, without tools if the time is up or another ceiling is met.
+    pub(super) fn ask_now(&mut self, step: &mut Step, time_is_up: bool) {
+        if !self.fits() {
+            return self.end(step, self.too_long());
+        }
+        let number = self.steps.saturating_add(1);
+        let last = number >= self.limits.steps;
+        let ceiling = time_is_up.then_some(Ceiling::WallTime).or_else(|| self.ceiling());
+        let ceiling = ceiling.or(last.then_some(Ceiling::Steps));
+        self.call(step, number, 1, ceiling.map(Closing::Ceiling));
     }
 
     fn call(&mut self, step: &mut Step, number: u32, attempt: u32, closing: Option<Closing>) {
@@ -92,7 +97,11 @@ impl Run {
     fn is_running(&self, call: &CallId) -> bool {
         match &self.phase {
             Phase::Acting { calls } => self.running(calls).any(|running| running.id == *call),
-            Phase::Fresh | Phase::Calling { .. } | Phase::Planning { .. } | Phase::Ended(_) => false,
+            Phase::Fresh
+            | Phase::Calling { .. }
+            | Phase::Compacting(_)
+            | Phase::Planning { .. }
+            | Phase::Ended(_) => false,
         }
     }
 
@@ -102,6 +111,9 @@ impl Run {
     }
 
     fn replied(&mut self, step: &mut Step, id: MessageId, reply: ModelReply) {
+        if self.is_compacting(&id) {
+            return self.summarized(step, &reply);
+        }
         let Phase::Calling { called, .. } = &self.phase else { return };
         if called.message != id {
             return;
@@ -150,12 +162,7 @@ impl Run {
 
     /// Some models count their calls from zero in each message.
     fn make_ids_unique(&self, calls: &mut [ToolCall]) {
-        let mut taken: HashSet<_> = self
-            .messages
-            .iter()
-            .flat_map(|message| &message.tool_calls)
-            .map(|call| call.id.clone())
-            .collect();
+        let mut taken = self.call_ids.clone();
         for call in calls {
             let given = call.id.clone();
             for number in 2_u32.. {
@@ -169,6 +176,9 @@ impl Run {
 
     /// Asks again: what was said so far does not count.
     fn lost(&mut self, step: &mut Step, message: &MessageId) {
+        if self.is_compacting(message) {
+            return step.effects.push(Effect::Summarize { message: message.clone() });
+        }
         let Phase::Calling { called, .. } = &self.phase else { return };
         if called.message != *message {
             return;
@@ -218,7 +228,11 @@ impl Run {
     fn running_ids(&self) -> Vec<CallId> {
         match &self.phase {
             Phase::Acting { calls } => self.running(calls).map(|call| call.id.clone()).collect(),
-            Phase::Fresh | Phase::Calling { .. } | Phase::Planning { .. } | Phase::Ended(_) => Vec::new(),
+            Phase::Fresh
+            | Phase::Calling { .. }
+            | Phase::Compacting(_)
+            | Phase::Planning { .. }
+            | Phase::Ended(_) => Vec::new(),
         }
     }
 
@@ -236,7 +250,7 @@ impl Run {
         if waits {
             self.end(step, EventKind::RunSuspended);
         } else {
-            self.next_step(step);
+            self.ask(step, false);
         }
     }
 
@@ -248,11 +262,13 @@ impl Run {
 
     /// First the work ends and the answer is asked for; the second time the run ends.
     fn time_up(&mut self, step: &mut Step) {
-        let answering = matches!(&self.phase, Phase::Calling { called, .. } if called.closing.is_some());
-        if answering {
-            return self.give_up(step);
-        }
         match &self.phase {
+            Phase::Calling { called, .. } if called.closing.is_some() => return self.give_up(step),
+            Phase::Compacting(started) if started.time_is_up => return self.give_up(step),
+            Phase::Compacting(_) => {
+                step.effects.push(Effect::StopModel);
+                self.not_compacted(step, text::OUT_OF_TIME.to_owned(), true);
+            }
             Phase::Calling { called, .. } => {
                 let ModelCalled { message, step: number, attempt, .. } = called.clone();
                 let reason = text::OUT_OF_TIME.to_owned();
@@ -277,18 +293,25 @@ impl Run {
     fn answer_instead(&mut self, step: &mut Step) {
         self.stop_tools(step, text::OUT_OF_TIME);
         self.count_tools(step);
-        self.call(step, self.steps.saturating_add(1), 1, OUT_OF_TIME);
+        self.ask(step, true);
     }
 
     /// The answer took too long: what was said so far is better than nothing.
     fn give_up(&mut self, step: &mut Step) {
-        let Phase::Calling { called, partial } = &self.phase else { return };
-        if partial.trim().is_empty() || self.structured {
+        let said = match &self.phase {
+            Phase::Calling { called, partial } => Some((called.message.clone(), partial.clone())),
+            Phase::Compacting(_)
+            | Phase::Fresh
+            | Phase::Planning { .. }
+            | Phase::Acting { .. }
+            | Phase::Ended(_) => None,
+        };
+        let said = said.filter(|(_, partial)| !partial.trim().is_empty() && !self.structured);
+        let Some((id, answer)) = said else {
             let message = text::NO_ANSWER_IN_TIME.to_owned();
             let failed = EventKind::RunFailed { code: FailureCode::Deadline, message };
             return self.stop(step, text::OUT_OF_TIME, failed);
-        }
-        let (id, answer) = (called.message.clone(), partial.clone());
+        };
         let reason = Ceiling::WallTime.name().to_owned();
         let message = Message::text(Role::Assistant, &answer);
         step.effects.push(Effect::StopModel);
@@ -304,6 +327,11 @@ impl Run {
                 let message = called.message.clone();
                 step.effects.push(Effect::StopModel);
                 self.publish(step, EventKind::AttemptAbandoned { message, reason: why.to_owned() });
+            }
+            Phase::Compacting(started) => {
+                let message = started.message.clone();
+                step.effects.push(Effect::StopModel);
+                self.publish(step, EventKind::CompactionFailed { message, reason: why.to_owned() });
             }
             Phase::Acting { .. } => self.stop_tools(step, why),
             Phase::Planning { .. } => step.effects.push(Effect::StopPlan),
@@ -324,7 +352,7 @@ impl Run {
         }
     }
 
-    fn end(&mut self, step: &mut Step, end: EventKind) {
+    pub(super) fn end(&mut self, step: &mut Step, end: EventKind) {
         self.publish(step, end);
         step.effects.push(Effect::Finish);
     }

@@ -7,10 +7,12 @@
 //! * `alphabet`: what goes in ([`Input`]) and what comes out ([`Effect`], [`Step`])
 //! * `state`: what is known of a run, and how each event changes it
 //! * `decide`: what each input leads to
+//! * `compact`: a summary in the place of a conversation that is too long
 //! * `refuse`: calls that never run
 //! * `text`: the sentences that the machine itself says
 
 mod alphabet;
+mod compact;
 mod decide;
 mod refuse;
 mod state;
@@ -20,4 +22,5 @@ mod text;
 mod tests;
 
 pub use alphabet::{Effect, Input, ModelReply, Outcome, Step};
+pub use compact::SummaryRequest;
 pub use state::Run;

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::{
-    CallId, Ceiling, Closing, ContextSize, Effect, EventKind, Limits, Message, MessageId, ModelCalled,
-    Outcome, Role, RunStarted, ToolCall, ToolResult, Totals, Usage, UsageReported,
+    CallId, Ceiling, Closing, CompactionStarted, ContextSize, Effect, EventKind, Limits, Message, MessageId,
+    ModelCalled, Outcome, Role, RunStarted, ToolCall, ToolResult, Totals, Usage, UsageReported,
 };
 
 use super::text;
@@ -15,6 +15,12 @@ pub struct Run {
     pub(super) limits: Limits,
     pub(super) phase: Phase,
     pub(super) messages: Vec<Message>,
+    /// The model's context window, in tokens; zero if it is not known.
+    pub(super) window: u64,
+    /// Tokens of it that one reply may take.
+    pub(super) reserve: u64,
+    /// Size of what the model sees beside the conversation.
+    pub(super) overhead: ContextSize,
     pub(super) context: ContextSize,
     pub(super) usage: Usage,
     pub(super) totals: Totals,
@@ -28,6 +34,8 @@ pub struct Run {
     pub(super) tool_calls: u32,
     /// Calls that ran and whose results the model has: the same call again would tell it nothing new.
     pub(super) made: HashSet<(String, String)>,
+    /// Ids of all calls of the conversation, the compacted part included.
+    pub(super) call_ids: HashSet<CallId>,
 }
 
 /// Where the run stands.
@@ -37,6 +45,8 @@ pub(super) enum Phase {
     Fresh,
     /// The model is asked.
     Calling { called: ModelCalled, partial: String },
+    /// It is asked for a summary.
+    Compacting(CompactionStarted),
     /// Its calls are judged.
     Planning { calls: Vec<ToolCall> },
     /// Its calls run.
@@ -70,6 +80,9 @@ impl Run {
             limits,
             phase: Phase::Fresh,
             messages: Vec::new(),
+            window: 0,
+            reserve: 0,
+            overhead: ContextSize::default(),
             context: ContextSize::default(),
             usage: Usage::default(),
             totals: Totals::default(),
@@ -79,6 +92,7 @@ impl Run {
             steps: 0,
             tool_calls: 0,
             made: HashSet::new(),
+            call_ids: HashSet::new(),
         }
     }
 
@@ -115,7 +129,11 @@ impl Run {
     pub fn outcome(&self) -> Option<Outcome> {
         match self.phase {
             Phase::Ended(outcome) => Some(outcome),
-            Phase::Fresh | Phase::Calling { .. } | Phase::Planning { .. } | Phase::Acting { .. } => None,
+            Phase::Fresh
+            | Phase::Calling { .. }
+            | Phase::Compacting(_)
+            | Phase::Planning { .. }
+            | Phase::Acting { .. } => None,
         }
     }
 
@@ -124,6 +142,7 @@ impl Run {
         match &self.phase {
             Phase::Fresh => Vec::new(),
             Phase::Calling { called, .. } => vec![self.call_model(called)],
+            Phase::Compacting(started) => vec![Effect::Summarize { message: started.message.clone() }],
             Phase::Planning { calls } => vec![Effect::Plan(calls.clone())],
             Phase::Acting { calls } => self.running(calls).cloned().map(Effect::RunTool).collect(),
             Phase::Ended(_) => vec![Effect::Finish],
@@ -185,6 +204,7 @@ impl Run {
             }
             EventKind::AssistantMessage(assistant) => {
                 let calls = assistant.message.tool_calls.clone();
+                self.remember_ids(&assistant.message);
                 self.messages.push(assistant.message.clone());
                 self.phase = Phase::Planning { calls };
             }
@@ -196,6 +216,11 @@ impl Run {
                 }
             }
             EventKind::CallResolved { call, result, by_client } => self.resolve(call, result, *by_client),
+            EventKind::CompactionStarted(started) => self.phase = Phase::Compacting(started.clone()),
+            EventKind::CompactionDone(done) => {
+                self.messages.clone_from(&done.messages);
+                self.context = self.size_of(&done.messages);
+            }
             EventKind::RunSuspended => self.phase = Phase::Ended(Outcome::Suspended),
             EventKind::RunFinished { .. } => self.phase = Phase::Ended(Outcome::Finished),
             EventKind::RunFailed { .. } => self.phase = Phase::Ended(Outcome::Failed),
@@ -205,17 +230,36 @@ impl Run {
                     self.draft = std::mem::take(partial);
                 }
             }
-            EventKind::ThinkingDelta { .. } | EventKind::ToolOutput { .. } => {}
+            EventKind::ThinkingDelta { .. }
+            | EventKind::ToolOutput { .. }
+            | EventKind::CompactionFailed { .. }
+            | EventKind::Notice { .. } => {}
         }
     }
 
     fn start(&mut self, started: &RunStarted) {
         self.structured = started.structured;
         self.messages.clone_from(&started.messages);
-        self.context = started.overhead;
-        for message in &started.messages {
-            self.context.add(message);
-        }
+        self.window = started.context_window;
+        // A reply that may be as long as the window leaves nothing to ask with.
+        self.reserve = match started.max_output_tokens {
+            most if most < self.window => most,
+            _ => self.window / 2,
+        };
+        self.overhead = started.overhead;
+        self.context = self.size_of(&started.messages);
+        started.messages.iter().for_each(|message| self.remember_ids(message));
+    }
+
+    fn remember_ids(&mut self, message: &Message) {
+        self.call_ids.extend(message.tool_calls.iter().map(|call| call.id.clone()));
+    }
+
+    /// The size of what the model sees with this conversation.
+    pub(super) fn size_of(&self, messages: &[Message]) -> ContextSize {
+        let mut size = self.overhead;
+        messages.iter().for_each(|message| size.add(message));
+        size
     }
 
     fn append(&mut self, message: &MessageId, text: &str) {
@@ -231,7 +275,11 @@ impl Run {
         let open = Open { call: call.clone(), standing: Standing::Open };
         match &mut self.phase {
             Phase::Acting { calls } => calls.push(open),
-            Phase::Planning { .. } | Phase::Fresh | Phase::Calling { .. } | Phase::Ended(_) => {
+            Phase::Planning { .. }
+            | Phase::Fresh
+            | Phase::Calling { .. }
+            | Phase::Compacting(_)
+            | Phase::Ended(_) => {
                 self.phase = Phase::Acting { calls: vec![open] };
             }
         }

@@ -17,15 +17,15 @@ struct Bench {
 
 impl Bench {
     fn new(limits: Limits) -> Self {
-        Self::asking(limits, false)
+        Self::asking(limits, false, 1000)
     }
 
-    fn asking(limits: Limits, structured: bool) -> Self {
+    fn asking(limits: Limits, structured: bool, context_window: u64) -> Self {
         let started = EventKind::RunStarted(RunStarted {
             model: "m".into(),
             messages: vec![Message::text(Role::User, "why?")],
             overhead: ContextSize::default(),
-            context_window: 1000,
+            context_window,
             max_output_tokens: 100,
             structured,
             client_tools: Vec::new(),
@@ -44,7 +44,9 @@ impl Bench {
         self.log.extend(step.events.clone());
         for effect in step.effects.clone() {
             match effect {
-                Effect::StopModel => self.todo.retain(|todo| !matches!(todo, Effect::CallModel { .. })),
+                Effect::StopModel => self
+                    .todo
+                    .retain(|todo| !matches!(todo, Effect::CallModel { .. } | Effect::Summarize { .. })),
                 Effect::StopPlan => self.todo.retain(|todo| !matches!(todo, Effect::Plan(_))),
                 Effect::StopTool(id) => {
                     self.todo.retain(|todo| !matches!(todo, Effect::RunTool(c) if c.id == id));
@@ -63,19 +65,25 @@ impl Bench {
         }
         let effect = self.todo.remove(nth % self.todo.len());
         match effect {
-            Effect::CallModel { message, .. } if dice.is_multiple_of(17) => {
+            Effect::CallModel { message, .. } | Effect::Summarize { message } if dice.is_multiple_of(17) => {
                 self.give(Input::ModelFailed {
                     message,
                     code: FailureCode::ModelUnavailable,
                     text: "down".into(),
                 });
             }
-            Effect::CallModel { message, .. } if dice.is_multiple_of(13) => {
+            Effect::CallModel { message, .. } | Effect::Summarize { message } if dice.is_multiple_of(13) => {
                 self.give(Input::ModelLost { message });
             }
             Effect::CallModel { message, .. } => {
                 self.give(Input::TextDelta { message: message.clone(), text: "hm".into() });
                 self.give(Input::ModelReplied { message, reply: reply(usize::from(dice % 5), dice) });
+            }
+            Effect::Summarize { message } => {
+                let mut reply = reply(0, dice);
+                reply.message = Message::text(Role::Assistant, "so far ".repeat(usize::from(dice)));
+                self.give(Input::TextDelta { message: message.clone(), text: "so".into() });
+                self.give(Input::ModelReplied { message, reply });
             }
             Effect::Plan(calls) => {
                 let plans = calls.iter().map(|call| plan(call, dice)).collect();
@@ -106,12 +114,19 @@ impl Bench {
         assert!(end.is_none_or(|at| at + 1 == self.log.len()), "nothing follows the end");
         let mut open: HashMap<&CallId, u32> = HashMap::new();
         let mut with_client = 0;
+        let (mut begun, mut compacted, mut kept) = (0, 0, 0);
         for event in &self.log {
             match event {
                 EventKind::ToolStarted { call, .. } => {
                     assert_eq!(open.insert(&call.id, 0), None, "an id names one call");
                 }
                 EventKind::ClientToolRequested { .. } => with_client += 1,
+                EventKind::CompactionStarted(_) => begun += 1,
+                EventKind::CompactionDone(done) => {
+                    compacted += 1;
+                    assert!(done.tokens_after < done.tokens_before, "a compaction gains something");
+                }
+                EventKind::CompactionFailed { .. } => kept += 1,
                 EventKind::ToolFinished { call, .. } => *open.get_mut(call).expect("started before") += 1,
                 _ => {}
             }
@@ -125,6 +140,9 @@ impl Bench {
             Some(_) => assert_eq!(left, 0, "no call is left open"),
             None => {}
         }
+        let summaries = self.todo.iter().filter(|todo| matches!(todo, Effect::Summarize { .. })).count();
+        assert_eq!(begun, compacted + kept + summaries, "a compaction ends once");
+        assert_eq!(self.run.totals().compactions as usize, compacted);
         let running = self.todo.iter().filter(|todo| matches!(todo, Effect::RunTool(_))).count();
         assert!(running <= self.limits.parallel_tools as usize);
         assert!(self.run.steps() <= self.limits.steps + 1, "one step more than allowed is the late answer");
@@ -180,8 +198,8 @@ fn limits() -> impl Strategy<Value = Limits> {
 
 proptest! {
     #[test]
-    fn any_inputs_keep_the_promises(limits in limits(), structured: bool, moves in prop::collection::vec((0..12_u8, any::<usize>(), any::<u8>()), 0..60)) {
-        let mut bench = Bench::asking(limits, structured);
+    fn any_inputs_keep_the_promises(limits in limits(), structured: bool, window in 150..1500_u64, moves in prop::collection::vec((0..12_u8, any::<usize>(), any::<u8>()), 0..60)) {
+        let mut bench = Bench::asking(limits, structured, window);
         for (kind, nth, dice) in moves {
             match kind {
                 0 if dice < 40 => { bench.give(Input::Cancelled { reason: "enough".into() }); prop_assert!(bench.run.outcome().is_some()); }
@@ -310,7 +328,7 @@ fn a_resolved_call_gets_its_result_behind_the_message_that_asked() {
 
 #[test]
 fn an_answer_without_its_form_is_asked_for_again_with_the_draft_and_then_reported() {
-    let mut bench = Bench::asking(Limits::default(), true);
+    let mut bench = Bench::asking(Limits::default(), true, 1000);
     for tried in 0..3 {
         let Some(Effect::CallModel { message, offer_tools, note }) = bench.todo.pop() else {
             panic!("{:?}", bench.todo)

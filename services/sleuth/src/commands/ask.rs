@@ -84,7 +84,11 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
             | EventKind::ToolOutput { .. }
             | EventKind::ToolFinished { .. }
             | EventKind::ClientToolRequested { .. }
-            | EventKind::CallResolved { .. } => {}
+            | EventKind::CallResolved { .. }
+            | EventKind::CompactionStarted(_)
+            | EventKind::CompactionDone(_)
+            | EventKind::CompactionFailed { .. }
+            | EventKind::Notice { .. } => {}
         }
     }
     Err(Status::unavailable("the stream ended without an answer").into())

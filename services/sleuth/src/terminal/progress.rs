@@ -46,9 +46,14 @@ impl Progress {
                 let (mark, line) = ended(&what, result);
                 self.line(mark, &line);
             }
-            EventKind::AttemptAbandoned { reason, .. } => self.line("!", reason),
+            EventKind::AttemptAbandoned { reason, .. } | EventKind::CompactionFailed { reason, .. } => {
+                self.line("!", reason);
+            }
+            EventKind::Notice { text } => self.line("", text),
+            EventKind::CompactionStarted(_) => self.line("", "compacting the conversation"),
             EventKind::AssistantMessage(_)
             | EventKind::ModelCalled(_)
+            | EventKind::CompactionDone(_)
             | EventKind::TextDelta { .. }
             | EventKind::ThinkingDelta { .. }
             | EventKind::UsageReported(_)
