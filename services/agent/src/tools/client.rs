@@ -1,6 +1,6 @@
 //! Tools that the client of one run offers.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use domain::{ClientTool, ClientToolMode, ToolCall, ToolPlan, ToolResult, ToolStatus, ToolVerdict};
 use model::ToolSpec;
@@ -82,8 +82,8 @@ impl ClientTools {
             Some(ClientToolMode::Noop(text)) if !text.is_empty() => text.clone(),
             Some(ClientToolMode::Noop(_) | ClientToolMode::Pause) | None => DONE.to_owned(),
         };
-        let elapsed = Some(Duration::ZERO);
-        ToolResult { status: ToolStatus::Success, data, error: None, elapsed, ..ToolResult::error("") }
+        // Nothing ran here, so the same call may be made again.
+        ToolResult { status: ToolStatus::Success, data, error: None, ..ToolResult::error("") }
     }
 }
 
