@@ -4,6 +4,7 @@
 
 mod agent;
 mod chat;
+mod compaction;
 mod conversation;
 mod doors;
 mod older;

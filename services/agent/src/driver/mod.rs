@@ -47,8 +47,6 @@ pub(crate) struct Setup {
     pub form: Option<Form>,
     /// On whose behalf tools are called.
     pub context: Context,
-    /// Tokens that one tool result may have.
-    pub tool_result_tokens: u64,
     /// Cancelled when the run must stop; says why in [`Progress`].
     pub cancel: CancellationToken,
     /// What others see of the run.
@@ -204,8 +202,8 @@ impl Driver {
         let id = call.id.clone();
         let label = self.setup.tools_label(&call.name);
         let running = self.setup.tools.run(call, &self.setup.context);
-        let using =
-            using::follow(running, id.clone(), label, self.setup.tool_result_tokens, self.inputs.clone());
+        let tools = self.setup.tools.clone();
+        let using = using::follow(tools, running, id.clone(), label, self.inputs.clone());
         self.using.insert(id, AbortOnDropHandle::new(tokio::spawn(using)));
     }
 

@@ -5,7 +5,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
     telemetry,
-    tools::{Context, Running, Tools, fit},
+    tools::{Context, Running, Tools},
 };
 
 /// Has the calls of a message judged.
@@ -17,10 +17,10 @@ pub(super) async fn plan(tools: Tools, calls: Vec<ToolCall>, context: Context, t
 
 /// Passes on what a tool prints, and then its result.
 pub(super) async fn follow(
+    tools: Tools,
     mut running: Running,
     call: CallId,
     label: String,
-    most_tokens: u64,
     to: mpsc::Sender<Input>,
 ) {
     let began = Instant::now();
@@ -32,5 +32,6 @@ pub(super) async fn follow(
     }
     let result = running.result.await.unwrap_or_else(|_| ToolResult::error("The tool call was lost."));
     telemetry::tool_finished(&label, result.status, began.elapsed());
-    let _ = to.send(Input::ToolFinished { call, result: fit(result, most_tokens) }).await;
+    let result = tools.fit(&call, result);
+    let _ = to.send(Input::ToolFinished { call, result }).await;
 }

@@ -120,7 +120,8 @@ impl Runs {
             return Err(Refusal::NothingToDo);
         }
         let offer = self.tools.offer().await?;
-        let (tools, offer) = self.tools.with_client(question.client_tools.clone(), offer)?;
+        let result_tokens = self.tool_result_tokens(model.info().context_window);
+        let (tools, offer) = self.tools.for_run(question.client_tools.clone(), offer, result_tokens)?;
         let id = RunId::new(format!("run_{}", Uuid::now_v7().simple()));
         let cancel = self.closing.child_token();
         let progress = Arc::new(Progress::new(id.clone(), &question, &model.info().name, cancel.clone()));
@@ -156,7 +157,6 @@ impl Runs {
                 principal: question.principal,
                 deadline: Instant::now() + limits.wall_time + limits.answer_time,
             },
-            tool_result_tokens: self.tool_result_tokens(model.info().context_window),
             model,
             cancel,
             progress: Arc::clone(&progress),

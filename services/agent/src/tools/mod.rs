@@ -4,12 +4,13 @@
 mod call;
 mod client;
 mod executor;
+mod kept;
 mod result;
 mod runbook;
 
 use std::sync::Arc;
 
-use domain::{ClientTool, ToolCall, ToolPlan};
+use domain::{CallId, ClientTool, ToolCall, ToolPlan, ToolResult};
 use futures_util::future::join_all;
 use model::ToolSpec;
 use wire::Transport;
@@ -17,12 +18,12 @@ use wire::Transport;
 use crate::runbooks::Runbooks;
 use client::ClientTools;
 use executor::Executor;
+use kept::KeptResults;
 use runbook::FetchRunbook;
 
 pub(crate) use call::{Context, Running};
 pub(crate) use client::Unusable;
 pub(crate) use executor::NoExecutor;
-pub(crate) use result::fit;
 
 /// The tools on offer.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +42,7 @@ pub(crate) struct Tools {
     executor: Executor,
     runbooks: FetchRunbook,
     client: ClientTools,
+    kept: KeptResults,
 }
 
 impl Tools {
@@ -49,29 +51,31 @@ impl Tools {
             executor: Executor::new(executor),
             runbooks: FetchRunbook::new(runbooks),
             client: ClientTools::default(),
+            kept: KeptResults::default(),
         }
     }
 
-    /// These tools and the client's, and the offer with them.
-    pub(crate) fn with_client(
+    /// The tools of one run, whose results may have `result_tokens` each: these and the client's, and the offer
+    /// with them.
+    pub(crate) fn for_run(
         &self,
         tools: Vec<ClientTool>,
         offer: Offer,
+        result_tokens: u64,
     ) -> Result<(Self, Offer), Unusable> {
         let client = ClientTools::new(tools);
         let offer = client.join(offer)?;
-        Ok((Self { client, ..self.clone() }, offer))
+        Ok((Self { client, kept: KeptResults::new(result_tokens), ..self.clone() }, offer))
     }
 
     /// What there is now. If no executor answers, its part is what it was before.
     pub(crate) async fn offer(&self) -> Result<Offer, NoExecutor> {
         let offer = self.executor.offer().await?;
-        let Some(own) = self.runbooks.spec() else { return Ok(offer) };
-        let others = offer.specs.iter().zip(offer.toolsets.iter()).filter(|(spec, _)| spec.name != own.name);
-        let (mut specs, mut toolsets): (Vec<_>, Vec<_>) =
-            others.map(|(spec, toolset)| (spec.clone(), toolset.clone())).unzip();
-        specs.push(own);
-        toolsets.push(runbook::TOOLSET.to_owned());
+        let mut own = vec![(KeptResults::spec(), kept::TOOLSET.to_owned())];
+        own.extend(self.runbooks.spec().map(|spec| (spec, runbook::TOOLSET.to_owned())));
+        let others = offer.specs.iter().cloned().zip(offer.toolsets.iter().cloned());
+        let others = others.filter(|(spec, _)| own.iter().all(|(mine, _)| mine.name != spec.name));
+        let (specs, toolsets): (Vec<_>, Vec<_>) = others.chain(own.iter().cloned()).unzip();
         Ok(Offer { specs: specs.into(), toolsets: toolsets.into(), ..offer })
     }
 
@@ -87,6 +91,8 @@ impl Tools {
                 self.client.plan(call)
             } else if self.runbooks.owns(call) {
                 self.runbooks.plan(call)
+            } else if self.kept.owns(call) {
+                self.kept.plan(call)
             } else {
                 self.executor.plan(call, context).await
             }
@@ -100,8 +106,15 @@ impl Tools {
             Running::at_once(&call, || self.client.run(&call))
         } else if self.runbooks.owns(&call) {
             Running::at_once(&call, || self.runbooks.run(&call))
+        } else if self.kept.owns(&call) {
+            Running::at_once(&call, || self.kept.run(&call))
         } else {
             self.executor.run(call, context)
         }
+    }
+
+    /// Cuts a result that would take too much of the model's window; the model can read on in it.
+    pub(crate) fn fit(&self, call: &CallId, result: ToolResult) -> ToolResult {
+        self.kept.fit(call, result)
     }
 }
