@@ -103,6 +103,11 @@ impl Start {
     /// If it does not start; its log is in the error.
     pub async fn start(self) -> anyhow::Result<Sleuth> {
         let mut command = self.command()?;
+        // What a process says of itself, not what its executor says.
+        let wanted = match self.arguments.first().and_then(|first| first.to_str()) {
+            Some("serve") | None => "sleuth is ready".to_owned(),
+            Some(service) => format!("the {service} is ready"),
+        };
         command
             .args(["--log-format", "json"])
             .stdin(Stdio::null())
@@ -117,7 +122,7 @@ impl Start {
             let mut reader = BufReader::new(stderr).lines();
             while let Ok(Some(line)) = reader.next_line().await {
                 if let Ok(record) = serde_json::from_str::<Value>(&line)
-                    && record["message"].as_str().is_some_and(|text| text.ends_with(" is ready"))
+                    && record["message"] == wanted
                 {
                     ready_to.send_replace(Some(record));
                 }
