@@ -125,12 +125,12 @@ impl Run {
             message.tool_calls.clear();
         }
         self.make_ids_unique(&mut message.tool_calls);
-        let totals = self.totals.plus(usage);
-        let context = self.context_with([&message]);
-        self.publish(step, EventKind::UsageReported(UsageReported { usage, totals, context }));
-
         let calls = message.tool_calls.clone();
-        if self.structured && calls.is_empty() && !in_form {
+        let counts = !self.structured || !calls.is_empty() || in_form;
+        let totals = self.totals.plus(usage);
+        let context = self.context_with(Some(&message).filter(|_| counts));
+        self.publish(step, EventKind::UsageReported(UsageReported { usage, totals, context }));
+        if !counts {
             return self.ask_for_the_form(step, id, number, attempt);
         }
         let mut answer = message.joined_text();

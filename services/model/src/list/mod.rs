@@ -17,8 +17,7 @@ use entry::Shared;
 use file::Written;
 
 /// Models that are offered if there is nothing but their provider's key.
-const DEFAULTS: [(&str, &str); 2] =
-    [("OPENAI_API_KEY", "gpt-5.4"), ("ANTHROPIC_API_KEY", "claude-sonnet-5")];
+const DEFAULTS: [(&str, &str); 2] = [("OPENAI_API_KEY", "gpt-5.4"), ("ANTHROPIC_API_KEY", "claude-sonnet-5")];
 
 /// Why the models cannot be loaded. The texts never hold a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
