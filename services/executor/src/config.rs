@@ -43,6 +43,10 @@ pub struct Config {
     pub kept_executions: usize,
     /// How many bytes of their events are kept. Default 64 MiB.
     pub kept_bytes: usize,
+    /// A file with more toolsets and MCP servers. None by default. `SLEUTH_TOOLSETS`.
+    pub toolsets: Option<PathBuf>,
+    /// How often their prerequisites are checked again. Default 300 s. `SLEUTH_EXECUTOR_TOOLSET_REFRESH`, in seconds.
+    pub toolset_refresh: Duration,
     /// How often an execution says that it still runs. Default 5 s.
     pub heartbeat: Duration,
 }
@@ -95,6 +99,8 @@ impl Config {
             kept_for: Duration::from_secs(300),
             kept_executions: 256,
             kept_bytes: 64 << 20,
+            toolsets: get("SLEUTH_TOOLSETS").filter(|path| !path.is_empty()).map(PathBuf::from),
+            toolset_refresh: seconds("SLEUTH_EXECUTOR_TOOLSET_REFRESH", 300)?,
             heartbeat: Duration::from_secs(5),
         })
     }

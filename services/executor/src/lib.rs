@@ -3,6 +3,7 @@
 //! # Layout
 //! * `service`: the gRPC service and the executions that it keeps
 //! * `tools`: what a model may call, and what each call runs
+//! * `toolsets`: more tools, from the operator's file
 //! * `policy`: what may run
 //! * `process`: how it runs, and how all of it ends
 
@@ -11,6 +12,7 @@ mod policy;
 mod process;
 mod service;
 mod tools;
+mod toolsets;
 
 use std::sync::Arc;
 
@@ -19,8 +21,10 @@ use wire::executor::tool_executor_server::ToolExecutorServer;
 pub use config::{Config, ConfigError};
 pub use process::launcher;
 pub use service::Service;
+pub use toolsets::ToolsetError;
 
 use service::Catalogue;
+use toolsets::Toolsets;
 
 /// Why an executor could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +32,9 @@ pub enum Error {
     /// A limit that must be at least one is zero.
     #[error("`{0}` must be at least 1")]
     Zero(&'static str),
+    /// The toolset file cannot be used.
+    #[error(transparent)]
+    Toolsets(#[from] ToolsetError),
 }
 
 /// An executor. Dropping the last of it and of its services ends everything that it runs.
@@ -56,7 +63,11 @@ impl Executor {
             bash_timeout: config.bash_timeout,
             longest_timeout: config.longest_timeout,
         };
-        let catalogue = Catalogue::probe(&settings, &launcher).await;
+        let toolsets = match &config.toolsets {
+            Some(path) => Toolsets::load(path, &|name| std::env::var(name).ok())?,
+            None => Toolsets::default(),
+        };
+        let catalogue = Catalogue::start(&settings, &launcher, toolsets, config.toolset_refresh).await;
         let service = Service::new(&config, settings, launcher, catalogue);
         Ok(Self { service: Arc::new(service) })
     }

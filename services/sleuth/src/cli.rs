@@ -82,6 +82,9 @@ pub(crate) struct Serve {
     /// Where to listen for gRPC. [default: 127.0.0.1:50051]
     #[arg(long, env = "SLEUTH_GRPC", value_name = "ADDRESS")]
     pub(crate) grpc: Option<String>,
+    /// YAML file with more toolsets and MCP servers, in HolmesGPT's format.
+    #[arg(long, env = "SLEUTH_TOOLSETS", value_name = "FILE")]
+    pub(crate) toolsets: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) answering: Answering,
 }
@@ -121,6 +124,9 @@ pub(crate) struct Executor {
     /// Where to serve /metrics and /healthz over HTTP. Not served unless given.
     #[arg(long, env = "SLEUTH_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
+    /// YAML file with more toolsets and MCP servers, in HolmesGPT's format.
+    #[arg(long, env = "SLEUTH_TOOLSETS", value_name = "FILE")]
+    pub(crate) toolsets: Option<PathBuf>,
     /// End when this process ends. Set by `sleuth serve` for its own executor.
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) parent: Option<u32>,

@@ -24,6 +24,7 @@ pub(crate) struct File {
     model_list: Option<PathBuf>,
     cluster_name: Option<String>,
     runbooks: Option<PathBuf>,
+    toolsets: Option<PathBuf>,
     enabled_prompts: Option<Vec<String>>,
     max_steps: Option<u32>,
     max_cost: Option<f64>,
@@ -91,6 +92,11 @@ impl File {
     /// Where an executor is.
     pub(crate) fn executor_url(&self, flag: Option<&str>) -> String {
         first(flag, self.executor.as_deref(), "http://127.0.0.1:50052")
+    }
+
+    /// The file with more toolsets, if there is one.
+    pub(crate) fn toolsets(&self, flag: Option<PathBuf>) -> Option<PathBuf> {
+        flag.or_else(|| self.toolsets.clone())
     }
 
     /// Where metrics are served, if anywhere.

@@ -3,15 +3,21 @@
 use std::{pin::pin, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
+use runtime::telemetry::Counted;
 use tokio::{sync::Semaphore, time::timeout};
 use tokio_util::sync::CancellationToken;
 use wire::executor::{Ending, Finished, ToolStatus};
 
 use super::{execution::Execution, plan};
 use crate::{
-    process::{Exit, Launcher, Outcome},
-    tools::{Decision, Presentation, Run, Settings, Tool, Work},
+    process::{Capture, Exit, Launcher, Outcome},
+    tools::{Callable, Decision, Presentation, Remote, Run, Settings, Work},
 };
+
+/// Calls that wait for their turn.
+const WAITING: &str = "sleuth_executions_waiting";
+/// Calls that run.
+const RUNNING: &str = "sleuth_executions_running";
 
 /// What all executions share.
 #[derive(Debug)]
@@ -67,36 +73,69 @@ impl Workshop {
     pub(super) async fn drive(
         &self,
         execution: &Execution,
-        tool: &'static Tool,
+        tool: &Callable,
         run_time: Option<Duration>,
     ) -> Finished {
         let plan = plan(tool, &self.settings, &execution.call.arguments_json).await;
         let finished = match plan.decision {
-            Decision::Deny(reason) => {
+            Decision::Ask(reason) | Decision::Deny(reason) => {
                 let refused = Presentation::Error { data: String::new(), error: reason };
                 Finished { invocation: plan.description, ..finished(refused, Ending::Refused) }
             }
             Decision::Allow(Work::Answer(answer)) => finished(answer, Ending::Answered),
             Decision::Allow(Work::Run(run)) => self.run(execution, run, run_time).await,
+            Decision::Allow(Work::Remote(remote)) => self.ask(execution, remote, run_time).await,
         };
         Finished { elapsed: execution.started.elapsed().try_into().ok(), ..finished }
     }
 
-    async fn run(&self, execution: &Execution, run: Run, run_time: Option<Duration>) -> Finished {
-        let stopped = async {
-            tokio::select! {
-                () = execution.cancel.cancelled() => Stop::Cancelled,
-                () = execution.orphaned(self.orphan_grace) => Stop::Orphaned(self.orphan_grace),
-                time = over(run_time) => Stop::RunOver(time),
-            }
-        };
-        let mut stopped = pin!(stopped);
+    /// Why an execution has to stop, once it has to.
+    async fn stopped(&self, execution: &Execution, run_time: Option<Duration>) -> Stop {
+        tokio::select! {
+            () = execution.cancel.cancelled() => Stop::Cancelled,
+            () = execution.orphaned(self.orphan_grace) => Stop::Orphaned(self.orphan_grace),
+            time = over(run_time) => Stop::RunOver(time),
+        }
+    }
 
-        let place = tokio::select! {
+    /// Has another server do the work.
+    async fn ask(&self, execution: &Execution, remote: Remote, run_time: Option<Duration>) -> Finished {
+        let Remote { invocation, timeout: time, answer } = remote;
+        let mut stopped = pin!(self.stopped(execution, run_time));
+        let _place = tokio::select! {
             biased;
-            stop = &mut stopped => return never_ran(&run, stop),
+            stop = &mut stopped => return never_ran(&invocation, stop),
             place = self.places.acquire() => place,
         };
+        let stop = tokio::select! {
+            answer = timeout(time, answer) => match answer {
+                Ok(answer) => return Finished { invocation, ..self.shortened(answer) },
+                Err(_) => Stop::TooSlow(time),
+            },
+            stop = stopped => stop,
+        };
+        let error = Presentation::Error { data: String::new(), error: stop.error(&invocation) };
+        Finished { invocation, ..finished(error, stop.ending()) }
+    }
+
+    fn shortened(&self, answer: Presentation) -> Finished {
+        let mut kept = Capture::new(self.output_bytes);
+        let answered = finished(answer, Ending::Answered);
+        kept.push(answered.data.as_bytes());
+        Finished { data: kept.text(), total_bytes: kept.total(), omitted_bytes: kept.omitted(), ..answered }
+    }
+
+    async fn run(&self, execution: &Execution, run: Run, run_time: Option<Duration>) -> Finished {
+        let mut stopped = pin!(self.stopped(execution, run_time));
+
+        let waiting = Counted::new(WAITING);
+        let place = tokio::select! {
+            biased;
+            stop = &mut stopped => return never_ran(&run.invocation, stop),
+            place = self.places.acquire() => place,
+        };
+        drop(waiting);
+        let _running = Counted::new(RUNNING);
         let kill = CancellationToken::new();
         let launched = run.specs.iter().map(|spec| {
             let seen = |source, offset, bytes: &[u8]| execution.output(source, offset, bytes);
@@ -137,10 +176,10 @@ fn finished(presentation: Presentation, ending: Ending) -> Finished {
     Finished { status: status.into(), data, error, ending: ending.into(), ..Finished::default() }
 }
 
-fn never_ran(run: &Run, stop: Stop) -> Finished {
-    let error = format!("{} It was still waiting for its turn.", stop.error(&run.invocation));
+fn never_ran(invocation: &str, stop: Stop) -> Finished {
+    let error = format!("{} It was still waiting for its turn.", stop.error(invocation));
     let presentation = Presentation::Error { data: String::new(), error };
-    Finished { invocation: run.invocation.clone(), ..finished(presentation, stop.ending()) }
+    Finished { invocation: invocation.to_owned(), ..finished(presentation, stop.ending()) }
 }
 
 fn ended(run: Run, outcomes: &[Outcome], stop: Option<Stop>) -> Finished {

@@ -23,7 +23,7 @@ use crate::{
     Config,
     policy::{self, Effect},
     process::Launcher,
-    tools::{Decision, Plan, Settings, Tool},
+    tools::{Callable, Decision, Plan, Settings},
 };
 use drive::Workshop;
 use execution::{Call, Execution};
@@ -77,7 +77,7 @@ impl Service {
         self.tasks.wait().await;
     }
 
-    fn tool(&self, name: &str) -> Result<&'static Tool, Status> {
+    fn tool(&self, name: &str) -> Result<Callable, Status> {
         self.catalogue.find(name).ok_or_else(|| Status::not_found(format!("there is no tool `{name}`")))
     }
 
@@ -90,7 +90,7 @@ impl Service {
         &self,
         key: Key,
         execution: &Arc<Execution>,
-        tool: &'static Tool,
+        tool: Callable,
         request: &ExecuteRequest,
         metadata: &MetadataMap,
     ) {
@@ -109,7 +109,7 @@ impl Service {
         let (execution, executions) = (Arc::clone(execution), Arc::clone(&self.executions));
         let workshop = Arc::clone(&self.workshop);
         let drive = async move {
-            let finished = workshop.drive(&execution, tool, run_time).await;
+            let finished = workshop.drive(&execution, &tool, run_time).await;
             if let Some(code) = finished.exit_code {
                 tracing::Span::current().record("process.exit.code", code);
             }
@@ -149,9 +149,10 @@ impl ToolExecutor for Service {
     async fn plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanResponse>, Status> {
         let request = request.into_inner();
         let tool = self.tool(&request.tool)?;
-        let plan = plan(tool, &self.workshop.settings, &request.arguments_json).await;
+        let plan = plan(&tool, &self.workshop.settings, &request.arguments_json).await;
         let (verdict, reason) = match plan.decision {
             Decision::Allow(_) => (Verdict::Allow, String::new()),
+            Decision::Ask(reason) => (Verdict::Ask, reason),
             Decision::Deny(reason) => (Verdict::Deny, reason),
         };
         Ok(Response::new(PlanResponse {
@@ -161,7 +162,7 @@ impl ToolExecutor for Service {
             prefixes: Vec::new(),
             effect: effect_class(plan.effect).into(),
             policy_version: policy::VERSION.to_owned(),
-            toolset: tool.toolset.name().to_owned(),
+            toolset: tool.toolset().to_owned(),
         }))
     }
 
@@ -223,13 +224,14 @@ fn key(caller: Option<&Caller>, id: &str) -> Result<Key, Status> {
 }
 
 /// Plans where blocking is fine. What cannot be judged in time is refused.
-async fn plan(tool: &'static Tool, settings: &Arc<Settings>, arguments_json: &str) -> Plan {
+async fn plan(tool: &Callable, settings: &Arc<Settings>, arguments_json: &str) -> Plan {
     let (settings, arguments) = (Arc::clone(settings), arguments_json.to_owned());
-    let planned = tokio::task::spawn_blocking(move || tool.plan(&settings, &arguments));
+    let own = tool.clone();
+    let planned = tokio::task::spawn_blocking(move || own.plan(&settings, &arguments));
     match tokio::time::timeout(PLAN_TIME, planned).await {
         Ok(Ok(plan)) => plan,
         Ok(Err(_)) | Err(_) => Plan {
-            description: tool.name.to_owned(),
+            description: tool.name.clone(),
             effect: Effect::Mutation,
             decision: Decision::Deny(
                 "refused: The call could not be judged. Write it in a simpler way.".to_owned(),

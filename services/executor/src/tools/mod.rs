@@ -5,12 +5,15 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+
 use crate::{
     policy::{Effect, Policy},
     process::{Outcome, Spec},
 };
 
 mod bash;
+mod callable;
 mod kubectl;
 mod logs;
 mod parameters;
@@ -20,7 +23,9 @@ mod query;
 mod todo;
 mod toolset;
 
+pub(crate) use callable::{Callable, Source};
 pub(crate) use parameters::Arguments;
+pub(crate) use present::{command_line, plain};
 pub(crate) use toolset::{Needs, Toolset};
 
 use parameters::Parameter;
@@ -64,6 +69,8 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) enum Decision {
     Allow(Work),
+    /// Only with the approval of a person, for this reason.
+    Ask(String),
     /// It does not, for this reason.
     Deny(String),
 }
@@ -74,6 +81,23 @@ pub(crate) enum Work {
     /// The answer is known without running anything.
     Answer(Presentation),
     Run(Run),
+    /// Someone else does it.
+    Remote(Remote),
+}
+
+/// Work of another server.
+pub(crate) struct Remote {
+    /// The call, as a person would write it.
+    pub(crate) invocation: String,
+    pub(crate) timeout: Duration,
+    /// Ends the call when it is dropped.
+    pub(crate) answer: BoxFuture<'static, Presentation>,
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote").field("invocation", &self.invocation).finish_non_exhaustive()
+    }
 }
 
 /// Programs to run, and how to show what they say.

@@ -32,7 +32,7 @@ pub(super) fn both(outcome: &Outcome) -> String {
 }
 
 /// The result of one program whose output is shown as it is.
-pub(super) fn plain(command: &str, outcome: &Outcome) -> Presentation {
+pub(crate) fn plain(command: &str, outcome: &Outcome) -> Presentation {
     let data = both(outcome);
     match failure(command, outcome) {
         Some(error) => Presentation::Error { data, error },
@@ -51,7 +51,7 @@ pub(super) fn filtered(table: &str, wanted: impl Fn(&str) -> bool) -> Option<Str
 }
 
 /// A command line as one would type it.
-pub(super) fn command_line<'a>(arguments: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn command_line<'a>(arguments: impl IntoIterator<Item = &'a str>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     let quoted = arguments.into_iter().map(|argument| {
         if !argument.is_empty() && argument.chars().all(plain) {

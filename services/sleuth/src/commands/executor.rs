@@ -20,7 +20,9 @@ pub(super) async fn run(context: Context, flags: cli::Executor) -> anyhow::Resul
     }
     let listener =
         file.listen_address(flags.listen.as_deref()).parse::<Address>()?.listen(api_key().is_some()).await?;
-    let executor = Executor::build(::executor::Config::from_env(&variable)?).await?;
+    let mut config = ::executor::Config::from_env(&variable)?;
+    config.toolsets = file.toolsets(flags.toolsets);
+    let executor = Executor::build(config).await?;
     tracing::info!(address = %listener.address()?, "the executor is ready");
     let metrics = file.metrics_address(flags.metrics.as_deref());
     let serving = serve_executor(&executor, listener, shutdown.clone());

@@ -24,7 +24,7 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     let grpc: Address = file.grpc_address(flags.grpc.as_deref()).parse()?;
     let grpc = grpc.listen(api_key().is_some()).await?;
 
-    let executor = Supervisor::start(log, hidden_from_executors()).await?;
+    let executor = Supervisor::start(log, file.toolsets(flags.toolsets), hidden_from_executors()).await?;
     let default_model = models.default_name().to_owned();
     let agent = agent(file.agent(&flags.answering)?, models, executor.address())?;
     tracing::info!(

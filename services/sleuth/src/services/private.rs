@@ -22,7 +22,7 @@ impl Private {
     ) -> anyhow::Result<Self> {
         let models = models(file, flags.answering.model_list.as_ref())?;
         let config = agent::Config { drain_time: std::time::Duration::ZERO, ..file.agent(&flags.answering)? };
-        let executor = Supervisor::start(log, hidden_from_executors()).await?;
+        let executor = Supervisor::start(log, file.toolsets(None), hidden_from_executors()).await?;
         let agent = agent(config, models, executor.address())?;
         Ok(Self { agent, executor })
     }

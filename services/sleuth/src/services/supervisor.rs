@@ -39,12 +39,17 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts an executor, which logs as `log` says and sees none of the `hidden` variables, and waits until it listens.
-    pub(crate) async fn start(log: telemetry::Config, hidden: Vec<String>) -> anyhow::Result<Self> {
+    /// Starts an executor, which logs as `log` says, has the toolsets of a file and sees none of the `hidden`
+    /// variables, and waits until it listens.
+    pub(crate) async fn start(
+        log: telemetry::Config,
+        toolsets: Option<PathBuf>,
+        hidden: Vec<String>,
+    ) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("sleuth-").tempdir()?;
         let socket = directory.path().join("executor.sock");
         let program = std::env::current_exe().context("cannot find my own program")?;
-        let plan = Plan { program, socket: socket.clone(), log, hidden };
+        let plan = Plan { program, socket: socket.clone(), log, toolsets, hidden };
         let mut child = plan.spawn()?;
         listening(&mut child, &socket).await?;
         let stop = CancellationToken::new();
@@ -70,6 +75,7 @@ struct Plan {
     program: PathBuf,
     socket: PathBuf,
     log: telemetry::Config,
+    toolsets: Option<PathBuf>,
     /// Variables of the environment that an executor must not see.
     hidden: Vec<String>,
 }
@@ -88,6 +94,9 @@ impl Plan {
             // A Ctrl-C on the terminal is for the parent, which ends the child in its own order.
             .process_group(0)
             .kill_on_drop(true);
+        if let Some(file) = &self.toolsets {
+            command.arg("--toolsets").arg(file);
+        }
         for name in &self.hidden {
             command.env_remove(name);
         }

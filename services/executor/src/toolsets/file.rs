@@ -1,0 +1,139 @@
+//! The toolset file as it is written: HolmesGPT's `toolsets` and `mcp_servers`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// Keys that mean nothing here.
+type Unknown = Map<String, Value>;
+
+/// The whole file. What a toolset holds is read later, so that an error can name it.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct File {
+    #[serde(default)]
+    pub(super) toolsets: BTreeMap<String, Value>,
+    #[serde(default)]
+    pub(super) mcp_servers: BTreeMap<String, Value>,
+    #[serde(flatten)]
+    pub(super) unknown: Unknown,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Toolset {
+    #[serde(default)]
+    pub(super) description: String,
+    #[serde(default = "yes")]
+    pub(super) enabled: bool,
+    #[serde(default)]
+    pub(super) prerequisites: Vec<Prerequisite>,
+    #[serde(default)]
+    pub(super) llm_instructions: String,
+    #[serde(default)]
+    pub(super) approval_required_tools: Vec<String>,
+    #[serde(default)]
+    pub(super) tools: Vec<Tool>,
+    /// Known to HolmesGPT's consoles; models see none of it.
+    #[serde(default, rename = "docs_url")]
+    _docs_url: Value,
+    #[serde(default, rename = "icon_url")]
+    _icon_url: Value,
+    #[serde(default, rename = "tags")]
+    _tags: Value,
+    #[serde(default, rename = "config")]
+    _config: Value,
+    #[serde(flatten)]
+    pub(super) unknown: Unknown,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Prerequisite {
+    Command { command: String, expected_output: Option<String> },
+    Environment { env: Vec<String> },
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) user_description: Option<String>,
+    pub(super) command: Option<String>,
+    pub(super) script: Option<String>,
+    #[serde(default)]
+    pub(super) parameters: BTreeMap<String, Parameter>,
+    /// Seconds.
+    pub(super) timeout: Option<u64>,
+    #[serde(flatten)]
+    pub(super) unknown: Unknown,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(super) struct Parameter {
+    #[serde(default, rename = "type")]
+    pub(super) kind: Kind,
+    #[serde(default)]
+    pub(super) description: String,
+    #[serde(default = "yes")]
+    pub(super) required: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Kind {
+    #[default]
+    String,
+    Integer,
+    Number,
+    Boolean,
+    Array,
+    Object,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct McpServer {
+    #[serde(default)]
+    pub(super) description: String,
+    #[serde(default = "yes")]
+    pub(super) enabled: bool,
+    #[serde(default)]
+    pub(super) llm_instructions: String,
+    /// Patterns of the tools that may be called without asking.
+    #[serde(default)]
+    pub(super) allowed_tools: Vec<String>,
+    #[serde(default)]
+    pub(super) config: McpConfig,
+    /// HolmesGPT's older place for it.
+    pub(super) url: Option<String>,
+    #[serde(flatten)]
+    pub(super) unknown: Unknown,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct McpConfig {
+    pub(super) mode: Option<Mode>,
+    pub(super) url: Option<String>,
+    #[serde(default)]
+    pub(super) headers: BTreeMap<String, String>,
+    pub(super) command: Option<String>,
+    #[serde(default)]
+    pub(super) args: Vec<String>,
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, String>,
+    #[serde(default, rename = "icon_url")]
+    _icon_url: Value,
+    #[serde(flatten)]
+    pub(super) unknown: Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Mode {
+    StreamableHttp,
+    Stdio,
+    Sse,
+}
+
+fn yes() -> bool {
+    true
+}

@@ -1,0 +1,165 @@
+//! Tools of MCP servers. The protocol is `rmcp`'s, which only `session` knows.
+
+use std::{collections::HashMap, ffi::OsString, sync::Arc, time::Duration};
+
+use futures_util::FutureExt as _;
+use http::{HeaderName, HeaderValue};
+use serde_json::{Map, Value};
+
+mod session;
+mod stdio;
+
+pub(crate) use session::Connection;
+
+use super::{
+    Patterns,
+    file::{McpServer, Mode},
+    fill,
+    tool::{is_tool_name, one_line},
+};
+use crate::{
+    policy::Effect,
+    tools::{Decision, Plan, Remote, Settings, Work},
+};
+
+/// How long a call may take.
+const CALL_TIME: Duration = Duration::from_secs(120);
+
+/// An MCP server as the operator describes it.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(crate) name: Arc<str>,
+    pub(crate) description: String,
+    pub(crate) instructions: String,
+    pub(crate) enabled: bool,
+    /// Tools that run without asking a person.
+    allowed: Patterns,
+    transport: Transport,
+}
+
+/// How it is reached.
+enum Transport {
+    Http { url: String, headers: HashMap<HeaderName, HeaderValue> },
+    Stdio { command: Vec<String>, environment: Vec<(OsString, OsString)> },
+}
+
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Http { .. } => "Http",
+            Self::Stdio { .. } => "Stdio",
+        })
+    }
+}
+
+impl Server {
+    pub(super) fn new(
+        name: &str,
+        server: McpServer,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, String> {
+        let config = server.config;
+        let mode =
+            config.mode.unwrap_or(if config.command.is_some() { Mode::Stdio } else { Mode::StreamableHttp });
+        let transport = match mode {
+            Mode::Sse => {
+                return Err("mode `sse` is not supported; most servers offer `streamable-http`".to_owned());
+            }
+            Mode::StreamableHttp => {
+                let url = config.url.or(server.url).ok_or("it needs a `url`")?;
+                let headers = config.headers.iter().map(|(name, value)| {
+                    let wrong = |_| format!("the header `{name}` cannot be sent");
+                    let mut value =
+                        HeaderValue::from_str(&fill(value, environment)?).map_err(|_| wrong(()))?;
+                    value.set_sensitive(true);
+                    Ok((HeaderName::try_from(name).map_err(|_| wrong(()))?, value))
+                });
+                Transport::Http {
+                    url: fill(&url, environment)?,
+                    headers: headers.collect::<Result<_, String>>()?,
+                }
+            }
+            Mode::Stdio => {
+                let program = config.command.ok_or("it needs a `command`")?;
+                let command = std::iter::once(&program).chain(&config.args);
+                let variables = config.env.iter().map(|(name, value)| {
+                    Ok((OsString::from(name), OsString::from(fill(value, environment)?)))
+                });
+                Transport::Stdio {
+                    command: command.map(|text| fill(text, environment)).collect::<Result<_, _>>()?,
+                    environment: variables.collect::<Result<_, String>>()?,
+                }
+            }
+        };
+        Ok(Self {
+            name: name.into(),
+            description: server.description,
+            instructions: server.llm_instructions.trim().to_owned(),
+            enabled: server.enabled,
+            allowed: Patterns::new(&server.allowed_tools)?,
+            transport,
+        })
+    }
+}
+
+/// A tool of a server.
+#[derive(Debug)]
+pub(crate) struct McpTool {
+    pub(crate) description: String,
+    connection: Arc<Connection>,
+    name: String,
+    schema: Value,
+}
+
+impl McpTool {
+    pub(crate) fn server(&self) -> &str {
+        &self.connection.server.name
+    }
+
+    /// Its name at the server.
+    pub(crate) fn remote_name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the operator lets it run without asking a person.
+    pub(crate) fn is_allowed(&self) -> bool {
+        self.connection.server.allowed.matches(&self.name)
+    }
+
+    /// Names under which it may be offered, the best first.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let clean = |name: &str| -> String {
+            let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+            name.chars().map(plain).take(64).collect()
+        };
+        let names = [clean(&self.name), clean(&format!("{}__{}", self.server(), self.name))];
+        names.into_iter().filter(|name| is_tool_name(name)).collect()
+    }
+
+    /// The JSON Schema of its arguments.
+    pub(crate) fn schema(&self) -> Value {
+        self.schema.clone()
+    }
+
+    /// Plans a call. Whether it changes something is the server's to know, so that it counts as if it did.
+    pub(crate) fn plan(self: &Arc<Self>, settings: &Settings, arguments_json: &str) -> Plan {
+        let json = if arguments_json.trim().is_empty() { "{}" } else { arguments_json };
+        let arguments: Option<Map<String, Value>> = serde_json::from_str(json).ok();
+        let decision = match arguments {
+            None => Decision::Deny("refused: the arguments are not a JSON object".to_owned()),
+            Some(arguments) => {
+                let tool = Arc::clone(self);
+                Decision::Allow(Work::Remote(Remote {
+                    invocation: self.invocation(json),
+                    timeout: CALL_TIME.min(settings.longest_timeout),
+                    answer: async move { tool.connection.call(&tool.name, arguments).await }.boxed(),
+                }))
+            }
+        };
+        Plan { description: self.invocation(json), effect: Effect::Mutation, decision }
+    }
+
+    fn invocation(&self, json: &str) -> String {
+        one_line(&format!("{}: {} {json}", self.server(), self.name))
+    }
+}
