@@ -7,6 +7,8 @@ use std::{
     time::Duration,
 };
 
+use crate::policy::{BuiltinAllowlist, Prefix, Rules};
+
 /// Settings of an executor. Every limit has a default.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -31,6 +33,13 @@ pub struct Config {
     pub kubectl_timeout: Duration,
     /// The longest time that a command may ask for. Default 600 s. `SLEUTH_EXECUTOR_LONGEST_TIMEOUT`, in seconds.
     pub longest_timeout: Duration,
+    /// The bash programs that run unasked. Default `extended`. `SLEUTH_BASH_ALLOWLIST`: `none`, `core` or `extended`.
+    pub bash_allowlist: BuiltinAllowlist,
+    /// Prefixes of bash commands that run unasked as well. Default: none. `SLEUTH_BASH_ALLOW`, separated by commas
+    /// or newlines.
+    pub bash_allow: Vec<String>,
+    /// Prefixes of bash commands that never run. Default: none. `SLEUTH_BASH_DENY`, likewise.
+    pub bash_deny: Vec<String>,
     /// Executions that run at the same time. Default 64. `SLEUTH_EXECUTOR_CONCURRENCY`.
     pub concurrency: usize,
     /// Executions that wait for a place; one more is refused. Default 256. `SLEUTH_EXECUTOR_QUEUE`.
@@ -93,6 +102,9 @@ impl Config {
             bash_timeout: seconds("SLEUTH_EXECUTOR_BASH_TIMEOUT", 30)?,
             kubectl_timeout: seconds("SLEUTH_EXECUTOR_KUBECTL_TIMEOUT", 60)?,
             longest_timeout: seconds("SLEUTH_EXECUTOR_LONGEST_TIMEOUT", 600)?,
+            bash_allowlist: allowlist(get)?,
+            bash_allow: prefixes(get, "SLEUTH_BASH_ALLOW"),
+            bash_deny: prefixes(get, "SLEUTH_BASH_DENY"),
             concurrency: number(get, "SLEUTH_EXECUTOR_CONCURRENCY", 64)?,
             queue: number(get, "SLEUTH_EXECUTOR_QUEUE", 256)?,
             orphan_grace: seconds("SLEUTH_EXECUTOR_ORPHAN_GRACE", 30)?,
@@ -103,6 +115,12 @@ impl Config {
             toolset_refresh: seconds("SLEUTH_EXECUTOR_TOOLSET_REFRESH", 300)?,
             heartbeat: Duration::from_secs(5),
         })
+    }
+
+    /// What the policy is told by the operator.
+    pub(crate) fn rules(&self) -> Rules {
+        let read = |texts: &[String]| texts.iter().filter_map(|text| Prefix::new(text)).collect();
+        Rules { builtin: self.bash_allowlist, allow: read(&self.bash_allow), deny: read(&self.bash_deny) }
     }
 
     /// The files that `KUBECONFIG` names for the commands, and the usual one.
@@ -125,6 +143,18 @@ fn number<T: FromStr>(
             Err(_) => Err(ConfigError { name, wanted: "a whole number", value }),
         },
     }
+}
+
+fn allowlist(get: &dyn Fn(&str) -> Option<String>) -> Result<BuiltinAllowlist, ConfigError> {
+    const NAME: &str = "SLEUTH_BASH_ALLOWLIST";
+    let Some(value) = get(NAME) else { return Ok(BuiltinAllowlist::default()) };
+    value.parse().map_err(|()| ConfigError { name: NAME, wanted: "`none`, `core` or `extended`", value })
+}
+
+fn prefixes(get: &dyn Fn(&str) -> Option<String>, name: &str) -> Vec<String> {
+    let text = get(name).unwrap_or_default();
+    let prefixes = text.split([',', '\n']).map(str::trim).filter(|prefix| !prefix.is_empty());
+    prefixes.map(str::to_owned).collect()
 }
 
 fn environment(get: &dyn Fn(&str) -> Option<String>) -> Vec<(OsString, OsString)> {

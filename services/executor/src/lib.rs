@@ -19,6 +19,7 @@ use std::sync::Arc;
 use wire::executor::tool_executor_server::ToolExecutorServer;
 
 pub use config::{Config, ConfigError};
+pub use policy::BuiltinAllowlist;
 pub use process::launcher;
 pub use service::Service;
 pub use toolsets::ToolsetError;
@@ -58,7 +59,7 @@ impl Executor {
             bash: config.bash.clone(),
             kubectl: config.kubectl.clone(),
             jq: config.jq.clone(),
-            policy: policy::Policy { kubeconfigs: config.kubeconfigs() },
+            policy: policy::Policy { kubeconfigs: config.kubeconfigs(), rules: config.rules() },
             kubectl_timeout: config.kubectl_timeout,
             bash_timeout: config.bash_timeout,
             longest_timeout: config.longest_timeout,

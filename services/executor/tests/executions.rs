@@ -68,20 +68,27 @@ async fn bash_answers_as_its_users_know_it() {
 #[tokio::test]
 async fn what_is_refused_says_why_and_runs_nothing() {
     let mut rig = Rig::new().await;
-    for (tool, arguments, reason) in [
-        ("bash", json!({"command": "sudo id", "suggested_prefixes": ["sudo"]}), "Command blocked:"),
-        ("bash", json!({"command": "rm -rf /tmp/x"}), "refused: `rm`: it is not on the list"),
-        ("bash", json!({"command": "ls", "suggested_prefixes": ["cat"]}), "refused: Invalid prefix:"),
-        ("bash", json!({}), "refused: the parameter `command` is missing"),
+    for (tool, arguments, verdict, reason) in [
+        (
+            "bash",
+            json!({"command": "sudo id", "suggested_prefixes": ["sudo"]}),
+            Verdict::Deny,
+            "Command blocked:",
+        ),
+        ("bash", json!({"command": "rm -rf /tmp/x"}), Verdict::Ask, "refused: `rm`: it is not on the list"),
+        ("bash", json!({"command": "ls", "suggested_prefixes": ["cat"]}), Verdict::Deny, "Invalid prefix:"),
+        ("bash", json!({}), Verdict::Deny, "refused: the parameter `command` is missing"),
         (
             "bash",
             json!({"command": 1, "timeout": "soon"}),
+            Verdict::Deny,
             "refused: the parameter `timeout` must be an integer",
         ),
-        ("bash", json!([]), "refused: the arguments are not a JSON object"),
+        ("bash", json!([]), Verdict::Deny, "refused: the arguments are not a JSON object"),
         (
             "TodoWrite",
             json!({"todos": [{"id": "1", "content": "x", "status": "late"}]}),
+            Verdict::Deny,
             "refused: `late` is no status",
         ),
     ] {
@@ -90,7 +97,7 @@ async fn what_is_refused_says_why_and_runs_nothing() {
         assert!(end.error.starts_with(reason), "{arguments}: {}", end.error);
         let plan = PlanRequest { tool: tool.to_owned(), arguments_json: arguments.to_string(), caller: None };
         let plan = rig.client.plan(plan).await.unwrap().into_inner();
-        assert_eq!((plan.verdict(), plan.reason), (Verdict::Deny, end.error));
+        assert_eq!((plan.verdict(), plan.reason), (verdict, end.error));
     }
 }
 

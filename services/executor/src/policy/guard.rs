@@ -10,6 +10,10 @@ const LENGTH: usize = 16 << 10;
 /// The most words that could open a nested construct.
 const DEPTH: usize = 32;
 
+/// The most brackets and backquotes in what is surveyed. The parser's time grows about eightfold with each pair of
+/// them that is left open.
+const BRACKETS: usize = 12;
+
 /// Why a command line is not a script of literal commands.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
@@ -27,6 +31,16 @@ pub(super) enum Refusal {
     Construct(&'static str),
 }
 
+impl Refusal {
+    /// Whether nobody should be asked either: it cannot be shown, or not be read in time.
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            Self::TooLong | Self::TooDeep | Self::ControlCharacter | Self::Empty => true,
+            Self::Syntax | Self::Construct(_) => false,
+        }
+    }
+}
+
 pub(super) const VARIABLE: &str = "a variable (`$…`; single quotes keep a `$` as it is)";
 pub(super) const SUBSTITUTION: &str = "a command substitution";
 
@@ -41,10 +55,47 @@ pub(super) fn guard(text: &str) -> Result<(), Refusal> {
     let nests = |word: &&str| {
         matches!(*word, "!" | "if" | "elif" | "while" | "until" | "for" | "case" | "select" | "coproc")
     };
-    if text.split(|c: char| c.is_whitespace() || c == ';').filter(nests).count() > DEPTH {
+    if text.split(|c: char| c.is_whitespace() || ";&|(){}`".contains(c)).filter(nests).count() > DEPTH {
         return Err(Refusal::TooDeep);
     }
     scan(&mut text.chars().peekable())
+}
+
+/// Refuses more brackets than can be read in time, closed or not.
+///
+/// Here-documents are refused too: some take the parser all memory.
+pub(super) fn shallow(text: &str) -> Result<(), Refusal> {
+    if text.contains("<<") {
+        return Err(Refusal::Syntax);
+    }
+    let text = without_plain_quotes(text);
+    let mut weight = 0;
+    let mut before = ' ';
+    for symbol in text.chars() {
+        weight += match symbol {
+            '(' | '{' | '[' if before == '$' => 2,
+            '(' | '`' => 1,
+            _ => 0,
+        };
+        before = symbol;
+    }
+    let braces = text.chars().filter(|c| matches!(c, '{' | '[')).count();
+    if weight > BRACKETS || braces > DEPTH { Err(Refusal::TooDeep) } else { Ok(()) }
+}
+
+/// The text without what is in single quotes, up to the first character that could make them something else.
+fn without_plain_quotes(text: &str) -> String {
+    let end = text.find(['"', '`', '\\', '#', '$', '(', '<']).unwrap_or(text.len());
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, quoted)) = rest.split_once('\'') {
+        let at = text.len() - quoted.len();
+        let Some((_, after)) = quoted.split_once('\'').filter(|_| at <= end) else { break };
+        plain.push_str(before);
+        rest = after;
+    }
+    plain.push_str(rest);
+    plain
 }
 
 fn scan(chars: &mut Peekable<Chars<'_>>) -> Result<(), Refusal> {

@@ -1,6 +1,10 @@
-//! kubectl: the verbs that only read, the options of each, and the kinds that are not shown.
+//! kubectl: what each verb and option does to the cluster, and the kinds that are not shown unasked.
 
-use super::options::{Given, Options};
+use super::{
+    Effect,
+    objection::Objection,
+    options::{Given, Options},
+};
 
 /// Options that come before or after any verb.
 const SHORT_VALUED: &str = "n";
@@ -139,65 +143,145 @@ const LOGS: Options<'static> = Options {
 
 const ALLOWED: &str = "only get, describe, logs, top, events, explain, api-resources, api-versions, version, cluster-info, config view, auth can-i and rollout status or history are allowed";
 
-/// Judges kubectl's arguments. The error completes "`kubectl`: ".
-pub(super) fn check(arguments: &[String]) -> Result<(), String> {
-    let at = verb_index(arguments)?;
+/// Verbs that change nothing and still need a person.
+const UNLISTED: &[(&str, Effect, Options<'static>)] = &[
+    (
+        "wait",
+        Effect::Read,
+        Options {
+            short: "A",
+            short_valued: "lo",
+            long: &["all", "all-namespaces"],
+            long_valued: &["for", "timeout", "selector", "field-selector", "output"],
+        },
+    ),
+    (
+        "diff",
+        Effect::SensitiveRead,
+        Options {
+            short: "R",
+            short_valued: "fkl",
+            long: &["recursive", "server-side"],
+            long_valued: &["filename", "kustomize", "selector"],
+        },
+    ),
+    ("options", Effect::Read, NONE),
+];
+
+/// Options that read with other credentials, from elsewhere, or print what is otherwise hidden.
+const SENSITIVE: Options<'static> = Options {
+    short: "",
+    short_valued: "sv",
+    long: &["insecure-skip-tls-verify"],
+    long_valued: &[
+        "as",
+        "as-group",
+        "as-uid",
+        "certificate-authority",
+        "client-certificate",
+        "client-key",
+        "cluster",
+        "kubeconfig",
+        "password",
+        "server",
+        "template",
+        "tls-server-name",
+        "token",
+        "user",
+        "username",
+        "v",
+    ],
+};
+
+/// Judges kubectl's arguments.
+pub(super) fn check(arguments: &[String]) -> Result<(), Objection> {
+    judge(arguments, None).map_err(|first| match judge(arguments, Some(&SENSITIVE)) {
+        Err(again) if again == first => first,
+        Err(again) => Objection { effect: again.effect.max(Effect::SensitiveRead), ..first },
+        Ok(()) => Objection::sensitive(first.reason),
+    })
+}
+
+/// Judges with some more options than are allowed: an objection that stays is not about one of them.
+fn judge(arguments: &[String], more: Option<&Options<'_>>) -> Result<(), Objection> {
+    let at = verb_index(arguments, more)?;
     let verb = &arguments[at];
-    let Some((name, own)) = VERBS.iter().find(|(name, _)| name == verb) else {
-        return Err(format!("`{verb}` is not allowed; {ALLOWED}"));
-    };
-    let given = read(own, arguments)?;
+    let refused = || format!("`{verb}` is not allowed; {ALLOWED}");
+    if let Some((_, effect, own)) = UNLISTED.iter().find(|(name, ..)| name == verb) {
+        read(verb, own, arguments, more)?;
+        return Err(Objection { effect: *effect, reason: refused() });
+    }
+    let (name, own) = VERBS.iter().find(|(name, _)| name == verb).ok_or_else(refused)?;
+    let given = read(verb, own, arguments, more)?;
     let operands = given.operands.get(1..).unwrap_or_default();
     second_word(name, arguments.get(at + 1), operands)?;
     if matches!(*name, "get" | "describe") {
-        kinds(operands)?;
+        kinds(operands).map_err(Objection::sensitive)?;
     }
-    outputs(&given)
+    outputs(&given).map_err(Objection::sensitive)
 }
 
 /// Where the verb is. Before it, kubectl takes the word after an option that it does not know yet for its value,
 /// so that only options with a known value may stand there.
-fn verb_index(arguments: &[String]) -> Result<usize, String> {
+fn verb_index(arguments: &[String], more: Option<&Options<'_>>) -> Result<usize, Objection> {
     let mut at = 0;
     while let Some(argument) = arguments.get(at) {
         if !argument.starts_with('-') {
             return Ok(at);
         }
         let name = argument.split('=').next().unwrap_or_default();
-        if name != "-n" && !name.strip_prefix("--").is_some_and(|name| LONG_VALUED.contains(&name)) {
-            return Err(format!("the option `{argument}` belongs after the verb"));
+        let known = |long: &str| {
+            LONG_VALUED.contains(&long) || more.is_some_and(|more| more.long_valued.contains(&long))
+        };
+        if name != "-n" && !name.strip_prefix("--").is_some_and(known) {
+            return Err(format!("the option `{argument}` belongs after the verb").into());
         }
         at += if argument.contains('=') { 1 } else { 2 };
     }
-    Err(format!("a verb is missing; {ALLOWED}"))
+    Err(Objection::read(format!("a verb is missing; {ALLOWED}")))
 }
 
-/// Reads arguments with a verb's options and the common ones.
-fn read(own: &Options<'_>, arguments: &[String]) -> Result<Given, String> {
+/// Reads arguments with a verb's options, the common ones and some more.
+fn read(
+    verb: &str,
+    own: &Options<'_>,
+    arguments: &[String],
+    more: Option<&Options<'_>>,
+) -> Result<Given, Objection> {
+    let more = more.unwrap_or(&NONE);
+    // `config view --raw` takes no value, `get --raw PATH` does.
+    let (raw, raw_valued): (&[&str], &[&str]) = match verb {
+        _ if more.long.is_empty() => (&[], &[]),
+        "config" => (&["raw"], &[]),
+        _ => (&[], &["raw"]),
+    };
     Options {
         short: &format!("{}h", own.short),
-        short_valued: &format!("{}{SHORT_VALUED}", own.short_valued),
-        long: &[own.long, LONG].concat(),
-        long_valued: &[own.long_valued, LONG_VALUED].concat(),
+        short_valued: &format!("{}{SHORT_VALUED}{}", own.short_valued, more.short_valued),
+        long: &[own.long, LONG, more.long, raw].concat(),
+        long_valued: &[own.long_valued, LONG_VALUED, more.long_valued, raw_valued].concat(),
     }
     .read(arguments)
 }
 
 /// Judges the second word of verbs that have one. It must follow at once, for the reason given above.
-fn second_word(verb: &str, next: Option<&String>, operands: &[String]) -> Result<(), String> {
+fn second_word(verb: &str, next: Option<&String>, operands: &[String]) -> Result<(), Objection> {
     let allowed: &[&str] = match verb {
         "config" => &["view", "current-context", "get-contexts", "get-clusters"],
         "auth" => &["can-i", "whoami"],
         "rollout" => &["status", "history"],
         "top" => &["pod", "pods", "po", "node", "nodes", "no"],
         "cluster-info" if operands.is_empty() => return Ok(()),
-        "cluster-info" => return Err(format!("only `cluster-info` alone is allowed; {ALLOWED}")),
+        "cluster-info" => {
+            let reason = format!("only `cluster-info` alone is allowed; {ALLOWED}");
+            return Err(Objection::sensitive(reason));
+        }
         _ => return Ok(()),
     };
     match next {
         Some(word) if allowed.contains(&word.as_str()) => Ok(()),
-        Some(word) => Err(format!("`{verb} {word}` is not allowed; {ALLOWED}")),
-        None => Err(format!("`{verb}` needs one of: {}", allowed.join(", "))),
+        Some(word) => Err(format!("`{verb} {word}` is not allowed; {ALLOWED}").into()),
+        None => Err(Objection::read(format!("`{verb}` needs one of: {}", allowed.join(", ")))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading a program's options the way the program does, so that no spelling of one is missed.
 
-use super::script::Word;
+use super::{objection::Objection, script::Word};
 
 /// The options that a program may be given. Everything else is refused.
 pub(super) struct Options<'a> {
@@ -31,7 +31,7 @@ impl Given {
 
 impl Options<'_> {
     /// Reads `arguments`; says which one is not in the list.
-    pub(super) fn read(&self, arguments: &[String]) -> Result<Given, String> {
+    pub(super) fn read(&self, arguments: &[String]) -> Result<Given, Objection> {
         let mut given = Given::default();
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
@@ -47,7 +47,7 @@ impl Options<'_> {
                 } else if self.long.contains(&name) {
                     value
                 } else {
-                    return Err(format!("its option `--{name}` is not allowed"));
+                    return Err(format!("its option `--{name}` is not allowed").into());
                 };
                 given.options.push((format!("--{name}"), value));
             } else if argument.len() > 1 && argument.starts_with('-') {
@@ -111,7 +111,7 @@ pub(super) struct Except {
 
 impl Except {
     /// Says which argument is not allowed.
-    pub(super) fn check(&self, arguments: &[String]) -> Result<(), String> {
+    pub(super) fn check(&self, arguments: &[String]) -> Result<(), Objection> {
         // Also after `--`, which may be another option's value.
         for argument in arguments {
             let forbidden = if let Some(long) = argument.strip_prefix("--") {
@@ -124,7 +124,7 @@ impl Except {
                 false
             };
             if forbidden {
-                return Err(format!("its option `{argument}` is not allowed"));
+                return Err(format!("its option `{argument}` is not allowed").into());
             }
         }
         Ok(())

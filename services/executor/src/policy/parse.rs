@@ -121,7 +121,8 @@ fn duplicate(from: Option<i32>, to: i32) -> Result<Redirect, Refusal> {
     }
 }
 
-fn literal(raw: &str, options: &ParserOptions) -> Result<Word, Refusal> {
+/// A word that means itself.
+pub(super) fn literal(raw: &str, options: &ParserOptions) -> Result<Word, Refusal> {
     let mut word = Word::default();
     let mut braces = String::new();
     for WordPieceWithSource { piece, .. } in word::parse(raw, options).map_err(|_| Refusal::Syntax)? {

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use super::script::Word;
+use super::{objection::Objection, script::Word};
 
 /// Directories that may be searched as a whole, and matched with wildcards.
 const SEARCHABLE: &[&[&str]] = &[&["var", "log"], &["usr"], &["sys"]];
@@ -63,16 +63,17 @@ const PROC_FILES: &[&str] = &[
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr", "tty"];
 
 /// Whether a program may read what a word names. The error completes "`program`: ".
-pub(super) fn check(word: &Word, kubeconfigs: &[PathBuf]) -> Result<(), String> {
+pub(super) fn check(word: &Word, kubeconfigs: &[PathBuf]) -> Result<(), Objection> {
     let text = word.text();
     if word
         .before_glob()
         .is_some_and(|before| text.contains('/') && !(may_be_searched(&before) && may_be_searched(&text)))
     {
-        return Err(format!("wildcards in `{text}` are allowed only below /var/log, /usr and /sys"));
+        let reason = format!("wildcards in `{text}` are allowed only below /var/log, /usr and /sys");
+        return Err(Objection::sensitive(reason));
     }
     if candidates(&text).any(|path| is_secret(&path, kubeconfigs)) {
-        return Err(format!("`{text}` may hold secrets and is not read"));
+        return Err(Objection::sensitive(format!("`{text}` may hold secrets")));
     }
     Ok(())
 }

@@ -6,69 +6,164 @@ use super::*;
 
 const TABLE: &str = include_str!("../../tests/data/commands.tsv");
 
-fn cases() -> impl Iterator<Item = (Verdict, String)> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Verdict {
+    Allow,
+    Ask,
+    Deny,
+}
+
+fn verdict(judgement: &Judgement) -> Verdict {
+    match judgement {
+        Judgement::Allow { .. } => Verdict::Allow,
+        Judgement::Ask { .. } => Verdict::Ask,
+        Judgement::Deny { .. } => Verdict::Deny,
+    }
+}
+
+/// The verdict and the reason, as the table names them.
+fn label(judgement: &Judgement) -> (&'static str, &'static str) {
+    let effect = match judgement.effect() {
+        Effect::Read => "read",
+        Effect::SensitiveRead => "sensitive",
+        Effect::Mutation => "change",
+    };
+    match judgement {
+        Judgement::Allow { .. } => ("allow", effect),
+        Judgement::Ask { reason, .. } if reason.contains("could not be parsed") => ("ask", "unparsed"),
+        Judgement::Ask { .. } => ("ask", effect),
+        Judgement::Deny { reason } if reason.starts_with("Command blocked: ") => ("deny", "root"),
+        Judgement::Deny { .. } => ("deny", "limit"),
+    }
+}
+
+fn judge(command: &str) -> Judgement {
+    Policy::default().judge(command, &[], &[])
+}
+
+fn with(builtin: BuiltinAllowlist, allow: &[&str], deny: &[&str]) -> Policy {
+    let prefixes = |texts: &[&str]| texts.iter().filter_map(|text| Prefix::new(text)).collect();
+    Policy { rules: Rules { builtin, allow: prefixes(allow), deny: prefixes(deny) }, ..Policy::default() }
+}
+
+fn script(judgement: &Judgement) -> Option<&str> {
+    match judgement {
+        Judgement::Allow { script, .. } => Some(script),
+        Judgement::Ask { .. } | Judgement::Deny { .. } => None,
+    }
+}
+
+fn cases() -> impl Iterator<Item = ((&'static str, &'static str), String)> {
     TABLE.lines().filter(|line| !line.starts_with('#')).map(|line| {
-        let (verdict, command) = line.split_once('\t').expect("a tab");
-        let verdict = match verdict {
-            "allow" => Verdict::Allow,
-            "deny" => Verdict::Deny,
-            other => panic!("{other} is no verdict"),
-        };
-        (verdict, command.replace("\\\\\\n", "\\\n").replace("\\n", "\n").replace("\\r", "\r"))
+        let mut columns = line.splitn(3, '\t');
+        let mut next = || columns.next().expect("three columns");
+        let label = (next(), next());
+        (label, next().replace("\\\\\\n", "\\\n").replace("\\n", "\n").replace("\\r", "\r"))
     })
 }
 
 #[test]
 fn every_command_of_the_table_is_judged_as_it_says() {
-    let policy = Policy::default();
-    let wrong: Vec<_> = cases()
-        .map(|(verdict, command)| (verdict, policy.judge_bash(&command), command))
-        .filter(|(verdict, judgement, _)| *verdict != judgement.verdict)
-        .map(|(verdict, judgement, command)| {
-            format!("{command:?} should be {verdict:?}: {}", judgement.reason)
-        })
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for (expected, command) in cases() {
+        let judgement = judge(&command);
+        assert_eq!(label(&judgement), expected, "{command:?}: {judgement:?}");
+    }
     assert!(cases().count() >= 300);
 }
 
 #[test]
-fn a_denial_says_why_and_an_allowance_what_runs() {
-    let policy = Policy::default();
-    for (_, command) in cases() {
-        let judgement = policy.judge_bash(&command);
-        assert_eq!(judgement.verdict == Verdict::Allow, judgement.script.is_some(), "{command}");
-        assert_eq!(judgement.verdict == Verdict::Allow, judgement.reason.is_empty(), "{command}");
-    }
-}
-
-#[test]
 fn root_is_blocked_however_it_is_written() {
-    for command in ["sudo id", "SU -", "'su'do id", "/usr/bin/sudo id", "ls | sudo tee x", "(sudo id)"] {
-        let reason = Policy::default().judge_bash(command).reason;
-        assert!(reason.starts_with("Command blocked:"), "{command}: {reason}");
+    for command in
+        ["sudo id", "SU -", "'su'do id", "(sudo id)", "echo $(s\\udo id)", "bash -c 'sudo id'", "sudo ("]
+    {
+        let judgement = judge(command);
+        let blocked =
+            matches!(&judgement, Judgement::Deny { reason } if reason.starts_with("Command blocked:"));
+        assert!(blocked, "{command}: {judgement:?}");
     }
+    assert_eq!(verdict(&judge("grep su /etc/hosts")), Verdict::Allow);
 }
 
 #[test]
 fn what_runs_is_quoted_and_is_judged_the_same() {
-    let policy = Policy::default();
-    for (command, script) in [
+    for (command, quoted) in [
         ("echo a\\ b \"c's\" | wc -l", r"'echo' 'a b' 'c'\''s' | 'wc' '-l'"),
         ("ls ~/x* 2>/dev/null; df>/dev/null 2>&1", "'ls' ~/'x'* 2>/dev/null; 'df' >/dev/null 2>&1"),
         ("ls ~ && echo '' || ls / |& wc", "'ls' ~ && 'echo' '' || 'ls' '/' 2>&1 | 'wc'"),
     ] {
-        let once = policy.judge_bash(command).script.expect(command);
-        assert_eq!(once, script);
-        assert_eq!(policy.judge_bash(&once).script.as_deref(), Some(script));
+        assert_eq!(script(&judge(command)), Some(quoted));
+        assert_eq!(script(&judge(quoted)), Some(quoted));
     }
 }
 
 #[test]
-fn the_kubeconfig_is_not_read() {
-    let policy = Policy { kubeconfigs: vec![PathBuf::from("/srv/cluster.yaml")] };
-    assert_eq!(policy.judge_bash("cat /srv/./cluster.yaml").verdict, Verdict::Deny);
-    assert_eq!(policy.judge_bash("cat /srv/other.yaml").verdict, Verdict::Allow);
+fn the_kubeconfig_is_not_read_unasked() {
+    let policy = Policy { kubeconfigs: vec![PathBuf::from("/srv/cluster.yaml")], ..Policy::default() };
+    assert_eq!(verdict(&policy.judge("cat /srv/./cluster.yaml", &[], &[])), Verdict::Ask);
+    assert_eq!(verdict(&policy.judge("cat /srv/other.yaml", &[], &[])), Verdict::Allow);
+}
+
+#[test]
+fn the_operator_allows_by_prefix() {
+    use BuiltinAllowlist::{Core, Extended, None};
+    for (builtin, allow, command, expected) in [
+        (None, "", "ls", Verdict::Ask),
+        (None, "ls /tmp", "ls /tmp/x", Verdict::Allow),
+        (None, "ls /tmp", "ls /tmp/../etc", Verdict::Ask),
+        (None, "ls /tmp", "ls /tmpx", Verdict::Ask),
+        (None, "kubectl get", "kubectl get secrets", Verdict::Ask),
+        (None, "kubectl get secrets", "kubectl get secrets -A", Verdict::Allow),
+        (None, "kubectl", "kubectl delete pod x", Verdict::Ask),
+        (None, "kubectl delete pod", "kubectl delete pod x", Verdict::Allow),
+        (Core, "", "kubectl get pods | grep x", Verdict::Allow),
+        (Core, "", "cat /etc/hosts", Verdict::Ask),
+        (Extended, "mkdir", "mkdir $(id)", Verdict::Ask),
+        (Extended, "find", "find / -delete", Verdict::Ask),
+        (Extended, "sudo", "sudo id", Verdict::Deny),
+    ] {
+        let judgement = with(builtin, &[allow], &[]).judge(command, &[], &[]);
+        assert_eq!(verdict(&judgement), expected, "{builtin:?} {allow:?} {command}: {judgement:?}");
+    }
+}
+
+#[test]
+fn the_operator_denies_by_prefix() {
+    for (deny, command, denied) in [
+        ("kubectl get secret", "kubectl get secrets", true),
+        ("kubectl get secret", "kubectl -n x get -o wide 'sec'ret/x", true),
+        ("kubectl get pod", "kubectl get podmonitors", false),
+        ("rm", "/bin/rm x", true),
+        ("rm", "ls | xargs rm", true),
+        ("rm", "echo $(rm x)", true),
+        ("rm", "ls; rm (", true),
+        ("rm", "echo rm", false),
+    ] {
+        let judgement = with(BuiltinAllowlist::Extended, &["rm"], &[deny]).judge(command, &[], &[]);
+        assert_eq!(verdict(&judgement) == Verdict::Deny, denied, "{deny:?} {command}: {judgement:?}");
+    }
+}
+
+#[test]
+fn prefixes_to_save_are_those_that_would_help() {
+    for (command, suggested, saved, expected) in [
+        ("mkdir -p x && echo made", vec!["mkdir", "echo", "mkdir"], "", Some(vec!["mkdir"])),
+        ("mkdir x && rmdir x", vec!["mkdir", "rmdir"], "mkdir", Some(vec!["rmdir"])),
+        ("kubectl get secret x", vec!["kubectl get"], "", Some(vec![])),
+        ("for i in a; do mkdir $i; done", vec!["mkdir"], "mkdir", Some(vec![])),
+        ("mkdir x", vec!["mkdir"], "mkdir", None),
+        ("mkdir x", vec!["rmdir"], "mkdir", None),
+    ] {
+        let saved: Vec<_> = Prefix::new(saved).into_iter().collect();
+        let found = match Policy::default().judge(command, &suggested, &saved) {
+            Judgement::Ask { prefixes, .. } => Some(prefixes),
+            Judgement::Allow { .. } => None,
+            Judgement::Deny { reason } => {
+                assert!(reason.starts_with("Invalid prefix:"), "{command}: {reason}");
+                None
+            }
+        };
+        assert_eq!(found, expected.map(|own| own.into_iter().map(str::to_owned).collect()), "{command}");
+    }
 }
 
 #[test]
@@ -91,7 +186,7 @@ fn what_could_break_the_parser_is_refused_at_once() {
     for (open, close) in shapes {
         for times in [64, 1000, 3000] {
             let command = format!("{}ls{}", open.repeat(times), close.repeat(times));
-            assert_eq!(Policy::default().judge_bash(&command).verdict, Verdict::Deny, "{open} x {times}");
+            assert_eq!(verdict(&judge(&command)), Verdict::Deny, "{open} x {times}");
         }
     }
     assert!(started.elapsed() < std::time::Duration::from_secs(20), "{:?}", started.elapsed());
@@ -101,9 +196,9 @@ fn what_could_break_the_parser_is_refused_at_once() {
 fn long_commands_of_allowed_shapes_are_judged() {
     for shape in ["echo a | ", "echo a && ", "echo a; "] {
         let command = format!("{}echo a", shape.repeat(1000));
-        assert_eq!(Policy::default().judge_bash(&command).verdict, Verdict::Allow, "{shape}");
+        assert_eq!(verdict(&judge(&command)), Verdict::Allow, "{shape}");
     }
-    assert_eq!(Policy::default().judge_bash(&"echo a;".repeat(3000)).verdict, Verdict::Deny);
+    assert_eq!(verdict(&judge(&"echo a;".repeat(3000))), Verdict::Deny);
 }
 
 /// Pieces that, put together, often make commands.
@@ -174,9 +269,8 @@ proptest! {
     #[test]
     fn nothing_unlisted_is_ever_allowed(fragments in prop::collection::vec(fragment(), 0..24), spaced: bool) {
         let command = fragments.join(if spaced { " " } else { "" });
-        let judgement = Policy::default().judge_bash(&command);
-        if let Some(script) = judgement.script {
-            let programs = unquoted_programs(&script);
+        if let Some(script) = script(&judge(&command)) {
+            let programs = unquoted_programs(script);
             prop_assert!(!programs.is_empty());
             for program in programs {
                 prop_assert!(programs::find(&program).is_some(), "{command:?} runs {program:?} by {script:?}");
@@ -186,8 +280,8 @@ proptest! {
 
     #[test]
     fn any_text_is_judged(text in any::<String>()) {
-        let judgement = Policy::default().judge_bash(&text);
-        prop_assert_eq!(judgement.verdict == Verdict::Allow, judgement.script.is_some());
+        let deny = with(BuiltinAllowlist::Extended, &[], &["ls", "kubectl get", "a"]);
+        prop_assert!(verdict(&deny.judge(&text, &[], &[])) >= verdict(&judge(&text)));
     }
 }
 

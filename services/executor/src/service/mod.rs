@@ -243,6 +243,7 @@ async fn plan(tool: &Callable, settings: &Arc<Settings>, arguments_json: &str) -
 fn effect_class(effect: Effect) -> EffectClass {
     match effect {
         Effect::Read => EffectClass::Read,
+        Effect::SensitiveRead => EffectClass::SensitiveRead,
         Effect::Mutation => EffectClass::Mutation,
     }
 }

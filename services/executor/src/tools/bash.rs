@@ -7,7 +7,7 @@ use super::{
     present,
 };
 use crate::{
-    policy::Verdict,
+    policy::Judgement,
     process::{Outcome, Spec},
 };
 
@@ -30,12 +30,11 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
 
 fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
     let command = arguments.text("command").trim().to_owned();
-    if let Some(invented) = arguments.texts("suggested_prefixes").find(|prefix| !command.contains(*prefix)) {
-        return Err(format!("Invalid prefix: `{invented}` does not occur in the command"));
-    }
-    let judgement = settings.policy.judge_bash(&command);
-    let decision = match (judgement.verdict, judgement.script) {
-        (Verdict::Allow, Some(script)) => Decision::Allow(Work::Run(Run {
+    let suggested: Vec<_> = arguments.texts("suggested_prefixes").collect();
+    let judgement = settings.policy.judge(&command, &suggested, &[]);
+    let effect = judgement.effect();
+    let decision = match judgement {
+        Judgement::Allow { script, .. } => Decision::Allow(Work::Run(Run {
             specs: vec![Spec {
                 pipeline: vec![vec![settings.bash.clone(), "-c".to_owned(), script]],
                 merge_stderr: true,
@@ -44,9 +43,20 @@ fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
             present: presenter(command.clone()),
             invocation: command.clone(),
         })),
-        (Verdict::Allow | Verdict::Ask | Verdict::Deny, _) => Decision::Deny(judgement.reason),
+        Judgement::Ask { reason, .. } => Decision::Ask(unavailable(&reason)),
+        Judgement::Deny { reason } => Decision::Deny(reason),
     };
-    Ok(Plan { description: command, effect: judgement.effect, decision })
+    Ok(Plan { description: command, effect, decision })
+}
+
+/// What the model is told while nobody can be asked.
+fn unavailable(reason: &str) -> String {
+    format!(
+        "refused: {reason} It would need the approval of a person, which is not available here. It was not run and \
+         waits for nobody. Only read-only commands run on this server: programs such as kubectl (get, describe, \
+         logs, top, events), grep, jq, cat, ls, find, ps, df, ss, journalctl and systemctl status, joined by |, &&, \
+         || and ;, without substitutions, variables, loops or redirections to files."
+    )
 }
 
 fn timeout(settings: &Settings, arguments: &Arguments) -> Result<Duration, String> {

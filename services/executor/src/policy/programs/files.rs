@@ -2,30 +2,31 @@
 
 use super::{
     super::{
+        objection::Objection,
         options::{Except, Options},
         paths,
     },
-    when,
+    shown, when,
 };
 
 /// `-v 'a[$(…)]'` runs what is between the brackets.
-pub(super) fn printf(arguments: &[String]) -> Result<(), String> {
+pub(super) fn printf(arguments: &[String]) -> Result<(), Objection> {
     let first = arguments.first().map_or("", String::as_str);
     when(!first.starts_with('-') || first == "--", "options are not allowed; start with the format or `--`")
 }
 
 /// The same trap as in `printf`.
-pub(super) fn test(arguments: &[String]) -> Result<(), String> {
+pub(super) fn test(arguments: &[String]) -> Result<(), Objection> {
     when(!arguments.iter().any(|it| it == "-v" || it == "-R"), "`-v` and `-R` are not allowed")
 }
 
 /// A module is read from wherever the program text says.
-pub(super) fn jq(arguments: &[String]) -> Result<(), String> {
+pub(super) fn jq(arguments: &[String]) -> Result<(), Objection> {
     let words = || arguments.iter().flat_map(|it| it.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
-    when(!words().any(|word| matches!(word, "import" | "include")), "modules are not allowed")
+    shown(!words().any(|word| matches!(word, "import" | "include")), "modules are not allowed")
 }
 
-pub(super) fn grep(arguments: &[String]) -> Result<(), String> {
+pub(super) fn grep(arguments: &[String]) -> Result<(), Objection> {
     let given = Options {
         short: "EFGPivwxchHnoqslLrRabITuzyZU0123456789",
         short_valued: "efmABCdD",
@@ -79,22 +80,22 @@ pub(super) fn grep(arguments: &[String]) -> Result<(), String> {
     let pattern_is_option = ["-e", "-f", "--regexp", "--file"].iter().any(|name| given.has(name));
     let paths = given.operands.get(usize::from(!pattern_is_option)..).unwrap_or_default();
     let recursive = ["-r", "-R", "-d", "--recursive", "--dereference-recursive", "--directories"];
-    when(
+    shown(
         !recursive.iter().any(|name| given.has(name))
             || (!paths.is_empty() && paths.iter().all(|path| paths::may_be_searched(path))),
         "a recursive search needs directories below /var/log, /usr or /sys",
     )
 }
 
-pub(super) fn wc(arguments: &[String]) -> Result<(), String> {
+pub(super) fn wc(arguments: &[String]) -> Result<(), Objection> {
     Except { short: "", valued: "", long: &["files0-from"] }.check(arguments)
 }
 
-pub(super) fn du(arguments: &[String]) -> Result<(), String> {
+pub(super) fn du(arguments: &[String]) -> Result<(), Objection> {
     Except { short: "X", valued: "Bdt", long: &["files0-from", "exclude-from"] }.check(arguments)
 }
 
-pub(super) fn sort(arguments: &[String]) -> Result<(), String> {
+pub(super) fn sort(arguments: &[String]) -> Result<(), Objection> {
     Options {
         short: "bdfgiMhnRrVcCmsuz",
         short_valued: "ktS",
@@ -123,7 +124,7 @@ pub(super) fn sort(arguments: &[String]) -> Result<(), String> {
     .map(drop)
 }
 
-pub(super) fn uniq(arguments: &[String]) -> Result<(), String> {
+pub(super) fn uniq(arguments: &[String]) -> Result<(), Objection> {
     let given = Options {
         short: "cdDiuz",
         short_valued: "fsw",
@@ -134,7 +135,7 @@ pub(super) fn uniq(arguments: &[String]) -> Result<(), String> {
     when(given.operands.len() <= 1, "a second file would be written to")
 }
 
-pub(super) fn find_files(arguments: &[String]) -> Result<(), String> {
+pub(super) fn find_files(arguments: &[String]) -> Result<(), Objection> {
     const ACTS: &[&str] = &[
         "-exec",
         "-execdir",
@@ -148,12 +149,12 @@ pub(super) fn find_files(arguments: &[String]) -> Result<(), String> {
         "-files0-from",
     ];
     match arguments.iter().find(|argument| ACTS.contains(&argument.as_str())) {
-        Some(act) => Err(format!("`{act}` is not allowed")),
+        Some(act) => Err(format!("`{act}` is not allowed").into()),
         None => Ok(()),
     }
 }
 
-pub(super) fn date(arguments: &[String]) -> Result<(), String> {
+pub(super) fn date(arguments: &[String]) -> Result<(), Objection> {
     let given = Options {
         short: "uIR",
         short_valued: "dr",
@@ -167,11 +168,11 @@ pub(super) fn date(arguments: &[String]) -> Result<(), String> {
     )
 }
 
-pub(super) fn getent(arguments: &[String]) -> Result<(), String> {
-    when(!arguments.iter().any(|it| it.contains("shadow")), "password databases are not shown")
+pub(super) fn getent(arguments: &[String]) -> Result<(), Objection> {
+    shown(!arguments.iter().any(|it| it.contains("shadow")), "password databases are not shown")
 }
 
-pub(super) fn file(arguments: &[String]) -> Result<(), String> {
+pub(super) fn file(arguments: &[String]) -> Result<(), Objection> {
     Except { short: "CzZ", valued: "efFmP", long: &["compile", "uncompress", "uncompress-noreport"] }
         .check(arguments)
 }

@@ -1,16 +1,19 @@
 //! Programs that show the state of the machine.
 
 use super::{
-    super::options::{Except, Options},
+    super::{
+        objection::Objection,
+        options::{Except, Options},
+    },
     when,
 };
 
 /// Options with and without a dash mean different things; `e` without one shows environments.
-pub(super) fn ps(arguments: &[String]) -> Result<(), String> {
+pub(super) fn ps(arguments: &[String]) -> Result<(), Objection> {
     let mut rest = arguments.iter();
     while let Some(argument) = rest.next() {
         if argument.contains("environ") {
-            return Err("environments are not shown".to_owned());
+            return Err(Objection::sensitive("environments are not shown"));
         }
         let takes_next = if let Some(long) = argument.strip_prefix("--") {
             matches!(
@@ -40,7 +43,8 @@ pub(super) fn ps(arguments: &[String]) -> Result<(), String> {
         } else {
             let numbers = argument.starts_with(|c: char| c.is_ascii_digit());
             if !numbers && !argument.chars().all(|c| "aAxufjlvswhHnTrcmLSXZ".contains(c)) {
-                return Err(format!("its option `{argument}` is not allowed; write options with a dash"));
+                let reason = format!("its option `{argument}` is not allowed; write options with a dash");
+                return Err(Objection::sensitive(reason));
             }
             false
         };
@@ -51,18 +55,18 @@ pub(super) fn ps(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-pub(super) fn top(arguments: &[String]) -> Result<(), String> {
+pub(super) fn top(arguments: &[String]) -> Result<(), Objection> {
     let given = Options { short: "bcHiS1", short_valued: "ndopuUwEe", long: &[], long_valued: &[] }
         .read(arguments)?;
     when(given.has("-b") && given.operands.is_empty(), "only batch mode works, as in `top -b -n 1`")
 }
 
-pub(super) fn ss(arguments: &[String]) -> Result<(), String> {
+pub(super) fn ss(arguments: &[String]) -> Result<(), Objection> {
     Except { short: "KDEFN", valued: "fA", long: &["kill", "diag", "events", "filter", "net"] }
         .check(arguments)
 }
 
-pub(super) fn ip(arguments: &[String]) -> Result<(), String> {
+pub(super) fn ip(arguments: &[String]) -> Result<(), Objection> {
     const FLAGS: &[&str] = &[
         "-4", "-6", "-0", "-br", "-brief", "-s", "-stats", "-d", "-details", "-j", "-json", "-p", "-pretty",
         "-o", "-oneline", "-c", "-color", "-h", "-r",
@@ -92,7 +96,7 @@ pub(super) fn ip(arguments: &[String]) -> Result<(), String> {
     )
 }
 
-pub(super) fn hostname(arguments: &[String]) -> Result<(), String> {
+pub(super) fn hostname(arguments: &[String]) -> Result<(), Objection> {
     let given = Options {
         short: "fsiIdAyaV",
         short_valued: "",
@@ -103,11 +107,11 @@ pub(super) fn hostname(arguments: &[String]) -> Result<(), String> {
     when(given.operands.is_empty(), "a name would be set")
 }
 
-pub(super) fn mount(arguments: &[String]) -> Result<(), String> {
+pub(super) fn mount(arguments: &[String]) -> Result<(), Objection> {
     when(arguments.is_empty(), "only without arguments, to list what is mounted")
 }
 
-pub(super) fn dmesg(arguments: &[String]) -> Result<(), String> {
+pub(super) fn dmesg(arguments: &[String]) -> Result<(), Objection> {
     Options {
         short: "HkLPrStTuxewWd",
         short_valued: "fls",
@@ -134,7 +138,7 @@ pub(super) fn dmesg(arguments: &[String]) -> Result<(), String> {
     .map(drop)
 }
 
-pub(super) fn journalctl(arguments: &[String]) -> Result<(), String> {
+pub(super) fn journalctl(arguments: &[String]) -> Result<(), Objection> {
     Options {
         short: "aefklmqrxbN0123456789",
         short_valued: "cgnoptuFSTU",
@@ -182,7 +186,7 @@ pub(super) fn journalctl(arguments: &[String]) -> Result<(), String> {
     .map(drop)
 }
 
-pub(super) fn systemctl(arguments: &[String]) -> Result<(), String> {
+pub(super) fn systemctl(arguments: &[String]) -> Result<(), Objection> {
     let given = Options {
         short: "alqrT",
         short_valued: "npPot",
@@ -228,7 +232,7 @@ pub(super) fn systemctl(arguments: &[String]) -> Result<(), String> {
     when(VERBS.contains(&verb), "only status, show, cat, is-* and list-* are allowed")
 }
 
-pub(super) fn sysctl(arguments: &[String]) -> Result<(), String> {
+pub(super) fn sysctl(arguments: &[String]) -> Result<(), Objection> {
     let given = Options {
         short: "aAnNebX",
         short_valued: "r",
