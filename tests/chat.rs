@@ -214,6 +214,34 @@ async fn text_streams_over_grpc_as_it_comes() {
 }
 
 #[tokio::test]
+async fn a_run_is_watched_from_any_position_by_its_own_account() {
+    let bench = Bench::start().await;
+    let url = bench.sleuth.grpc().unwrap();
+    let mut client = wire::agent::agent_client::AgentClient::connect(url).await.unwrap();
+    let question = script(&json!({ "rounds": 1 }));
+    let request = wire::agent::ChatRequest { question, model: "gpt".into(), ..Default::default() };
+    let mut events = client.chat(request).await.unwrap().into_inner();
+    let mut all = Vec::new();
+    while let Some(event) = events.message().await.unwrap() {
+        all.push(event);
+    }
+    let run_id = all[0].run_id.clone();
+    let watch = |account: &str, after_position| wire::agent::WatchRequest {
+        caller: Some(wire::agent::Caller { account: account.into(), principal: String::new() }),
+        run_id: run_id.clone(),
+        after_position,
+    };
+    let mut events = client.watch(watch("", 3)).await.unwrap().into_inner();
+    let mut rest = Vec::new();
+    while let Some(event) = events.message().await.unwrap() {
+        rest.push(event);
+    }
+    assert_eq!(rest, all[3..]);
+    let refused = client.watch(watch("somebody else", 0)).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::NotFound);
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_ends_the_model_call() {
     let bench = Bench::start().await;
     let slow = json!({ "ask": script(&json!({ "latency_ms": 60_000 })), "model": "gpt", "stream": true });
