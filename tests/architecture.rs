@@ -14,10 +14,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("store", &["domain"]),
     ("model", &["domain"]),
     ("triage", &["domain", "model"]),
-    ("executor", &["runtime", "wire"]),
+    ("grants", &["wire"]),
+    ("executor", &["grants", "runtime", "wire"]),
     ("agent", &["domain", "model", "runtime", "store", "wire"]),
-    ("gateway", &["domain", "runtime", "wire"]),
-    ("sleuth", &["agent", "domain", "executor", "gateway", "model", "runtime", "store", "triage", "wire"]),
+    ("gateway", &["domain", "grants", "runtime", "wire"]),
+    (
+        "sleuth",
+        &["agent", "domain", "executor", "gateway", "grants", "model", "runtime", "store", "triage", "wire"],
+    ),
     ("harness", &[]),
 ];
 

@@ -95,7 +95,11 @@ async fn what_is_refused_says_why_and_runs_nothing() {
         let end = rig.run(tool, &arguments).await;
         assert_eq!((end.status(), end.ending(), end.exit_code), (ToolStatus::Error, Ending::Refused, None));
         assert!(end.error.starts_with(reason), "{arguments}: {}", end.error);
-        let plan = PlanRequest { tool: tool.to_owned(), arguments_json: arguments.to_string(), caller: None };
+        let plan = PlanRequest {
+            tool: tool.to_owned(),
+            arguments_json: arguments.to_string(),
+            ..PlanRequest::default()
+        };
         let plan = rig.client.plan(plan).await.unwrap().into_inner();
         assert_eq!((plan.verdict(), plan.reason), (verdict, end.error));
     }

@@ -122,8 +122,8 @@ impl Execution {
             call_id: call.id.as_str().to_owned(),
             tool: call.name.clone(),
             arguments_json: call.arguments.clone(),
-            grant: Default::default(),
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
+            ..executor::ExecuteRequest::default()
         };
         let mut seen = 0;
         let mut stream = match timeout(SILENCE, self.client.execute(traced(request))).await {

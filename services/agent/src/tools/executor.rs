@@ -77,6 +77,7 @@ impl Executor {
             caller: Some(context.caller()),
             tool: call.name.clone(),
             arguments_json: call.arguments.clone(),
+            ..executor::PlanRequest::default()
         };
         let refused = |reason: String| ToolPlan {
             call: call.id.clone(),

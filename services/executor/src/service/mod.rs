@@ -163,6 +163,7 @@ impl ToolExecutor for Service {
             effect: effect_class(plan.effect).into(),
             policy_version: policy::VERSION.to_owned(),
             toolset: tool.toolset().to_owned(),
+            ..PlanResponse::default()
         }))
     }
 

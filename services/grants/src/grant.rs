@@ -1,0 +1,96 @@
+//! Grants, signed and checked.
+
+use aws_lc_rs::digest;
+use prost::Message as _;
+use wire::executor::{Grant, SignedGrant};
+
+use crate::{Context, KeyRing, SigningKey};
+
+/// Why a grant does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// It cannot be read.
+    #[error("it cannot be read")]
+    Malformed,
+    /// Nobody who may has signed it.
+    #[error("it is not signed by a key that this executor knows")]
+    Signature,
+    /// It covers nothing, or says not when it ends.
+    #[error("it does not say what it covers, or until when")]
+    Incomplete,
+    /// Its time is over, or has not come.
+    #[error("it has expired")]
+    Expired,
+}
+
+/// Signs a grant: an encoded [`SignedGrant`].
+pub fn sign(key: &SigningKey, grant: &Grant) -> Vec<u8> {
+    let grant = grant.encode_to_vec();
+    let signature = key.sign(Context::Grant, &grant);
+    let signed = SignedGrant { grant: grant.into(), signature: signature.into(), key_id: key.public().id() };
+    signed.encode_to_vec()
+}
+
+/// Reads an encoded [`SignedGrant`] that counts at `now`, in seconds of the Unix epoch. Whether it covers a call is
+/// for the caller to see.
+pub fn verify(keys: &KeyRing, signed: &[u8], now: i64) -> Result<Grant, Invalid> {
+    let signed = SignedGrant::decode(signed).map_err(|_| Invalid::Malformed)?;
+    if !keys.verifies(Context::Grant, &signed.grant, &signed.signature) {
+        return Err(Invalid::Signature);
+    }
+    let grant = Grant::decode(signed.grant).map_err(|_| Invalid::Malformed)?;
+    let (Some(expires), Some(_)) = (&grant.expires_at, &grant.scope) else {
+        return Err(Invalid::Incomplete);
+    };
+    if expires.seconds <= now {
+        return Err(Invalid::Expired);
+    }
+    Ok(grant)
+}
+
+/// The digest by which a grant names the arguments that it covers.
+pub fn sha256(text: &str) -> Vec<u8> {
+    digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use prost_types::Timestamp;
+    use wire::executor::{StandingScope, grant::Scope};
+
+    use super::*;
+
+    const NOW: i64 = 1_800_000_000;
+
+    fn grant(expires: i64) -> Grant {
+        let scope =
+            StandingScope { session: "s".into(), tool: "bash".into(), prefixes: vec!["uptime".into()] };
+        Grant {
+            account: "default".into(),
+            principal: "ada".into(),
+            issued_at: Some(Timestamp { seconds: NOW, nanos: 0 }),
+            expires_at: Some(Timestamp { seconds: expires, nanos: 0 }),
+            scope: Some(Scope::Standing(scope)),
+        }
+    }
+
+    #[test]
+    fn only_what_was_signed_counts_and_only_in_time() {
+        let key = SigningKey::generate().unwrap();
+        let keys: KeyRing = [key.public()].into_iter().collect();
+        let signed = sign(&key, &grant(NOW + 1));
+        assert_eq!(verify(&keys, &signed, NOW), Ok(grant(NOW + 1)));
+        assert_eq!(verify(&keys, &signed, NOW + 1), Err(Invalid::Expired));
+        assert_eq!(verify(&KeyRing::default(), &signed, NOW), Err(Invalid::Signature));
+        assert_eq!(verify(&keys, b"\xff", NOW), Err(Invalid::Malformed));
+
+        let mut edited = SignedGrant::decode(signed.as_slice()).unwrap();
+        edited.grant = grant(NOW + 1_000).encode_to_vec().into();
+        assert_eq!(verify(&keys, &edited.encode_to_vec(), NOW), Err(Invalid::Signature));
+
+        let endless = Grant { expires_at: None, ..grant(0) };
+        assert_eq!(verify(&keys, &sign(&key, &endless), NOW), Err(Invalid::Incomplete));
+        let empty = Grant { scope: None, ..grant(NOW + 1) };
+        assert_eq!(verify(&keys, &sign(&key, &empty), NOW), Err(Invalid::Incomplete));
+    }
+}
