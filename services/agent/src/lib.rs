@@ -21,7 +21,7 @@ mod tools;
 use std::sync::Arc;
 
 use model::Catalogue;
-use store::EventLog;
+use store::Store;
 use wire::{Transport, agent::agent_server::AgentServer};
 
 pub use config::Config;
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Agent {
 
 impl Agent {
     /// An agent that asks these models, calls the tools behind `executor` and writes to `log`.
-    pub fn new(config: Config, models: Catalogue, executor: Transport, log: Arc<dyn EventLog>) -> Self {
+    pub fn new(config: Config, models: Catalogue, executor: Transport, log: Arc<dyn Store>) -> Self {
         let tools = Tools::new(executor, config.runbooks.clone());
         Self { runs: Arc::new(Runs::new(config, models, tools, log)) }
     }

@@ -29,12 +29,21 @@ macro_rules! ids {
 ids! {
     /// A run. Unique everywhere.
     RunId;
+    /// A log of events: of one run, or of a session with all its runs. Unique everywhere.
+    LogId;
     /// An agent within a run: [`AgentId::main`] or a subagent.
     AgentId;
     /// A message within a run.
     MessageId;
     /// A tool call within a run. The model chose its text.
     CallId;
+}
+
+impl From<&RunId> for LogId {
+    /// The log of a run that belongs to no session.
+    fn from(run: &RunId) -> Self {
+        Self::new(run.as_str())
+    }
 }
 
 impl AgentId {

@@ -24,7 +24,7 @@ pub use event::{
     AssistantMessage, Closing, CompactionDone, CompactionStarted, Event, EventKind, FailureCode, ModelCalled,
     RunStarted, Timestamp, UsageReported,
 };
-pub use id::{AgentId, CallId, MessageId, RunId};
+pub use id::{AgentId, CallId, LogId, MessageId, RunId};
 pub use limits::{Ceiling, Limits};
 pub use message::{Image, Message, Part, Role, Thinking, ToolCall};
 pub use run::{Effect, Input, ModelReply, Outcome, Run, Step, SummaryRequest};

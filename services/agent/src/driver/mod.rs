@@ -16,7 +16,7 @@ use domain::{
 };
 use model::{Model, ToolSpec};
 use runtime::clock;
-use store::EventLog;
+use store::{Batch, EventLog, Lease};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
@@ -39,6 +39,8 @@ const BATCH: usize = 128;
 /// Everything that a run needs from outside.
 pub(crate) struct Setup {
     pub log: Arc<dyn EventLog>,
+    /// The right to write the run's log.
+    pub lease: Lease,
     pub model: Arc<dyn Model>,
     pub tools: Tools,
     pub specs: Arc<[ToolSpec]>,
@@ -153,7 +155,7 @@ impl Driver {
             })
             .collect();
         let last = self.position + events.len() as u64;
-        self.setup.log.append(run, self.position, events).await?;
+        self.setup.log.append(&self.setup.lease, Batch::new(self.position, events)).await?;
         self.position = last;
         self.setup.progress.update(&self.run, last);
         Ok(())

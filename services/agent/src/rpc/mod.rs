@@ -39,7 +39,7 @@ impl Service {
 
     /// The events after a position, for as long as somebody reads them.
     fn events(&self, reader: Reader, after: u64) -> BoxStream<'static, Result<Event, Status>> {
-        let events = tail(self.runs.log(), reader.run().id.clone(), after);
+        let events = tail(self.runs.log(), &reader.run().id, after);
         let events = events.map(move |event| {
             // The stream is the reader: it leaves when the stream is dropped.
             let _reading = &reader;

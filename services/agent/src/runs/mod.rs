@@ -1,5 +1,6 @@
 //! Runs as objects: started, listed, watched, cancelled.
 
+mod heart;
 mod open_calls;
 mod progress;
 mod reader;
@@ -8,12 +9,12 @@ mod table;
 use std::{collections::HashMap, sync::Arc};
 
 use domain::{
-    AgentId, CallId, ClientTool, ContextSize, Event, EventKind, Image, Limits, Message, Run, RunId,
+    AgentId, CallId, ClientTool, ContextSize, Event, EventKind, Image, Limits, LogId, Message, Run, RunId,
     RunStarted, Timestamp, tokens,
 };
 use model::{Catalogue, Model, UnknownModel};
 use runtime::clock;
-use store::EventLog;
+use store::{Creation, Kind, Lease, Meta, NewLog, Store};
 use tokio::time::{Instant, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
@@ -27,6 +28,7 @@ use crate::{
     tools::{Context, NoExecutor, Tools, Unusable},
 };
 
+use heart::Heart;
 pub(crate) use progress::{Progress, State};
 pub(crate) use reader::Reader;
 use table::{Seat, Table};
@@ -74,18 +76,20 @@ pub(crate) struct Runs {
     config: Config,
     models: Catalogue,
     tools: Tools,
-    log: Arc<dyn EventLog>,
+    log: Arc<dyn Store>,
+    heart: Heart,
     tasks: TaskTracker,
     closing: CancellationToken,
     table: Arc<Table>,
 }
 
 impl Runs {
-    pub(crate) fn new(config: Config, models: Catalogue, tools: Tools, log: Arc<dyn EventLog>) -> Self {
+    pub(crate) fn new(config: Config, models: Catalogue, tools: Tools, log: Arc<dyn Store>) -> Self {
         Self {
             config,
             models,
             tools,
+            heart: Heart::new(Arc::clone(&log)),
             log,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -105,7 +109,7 @@ impl Runs {
         &self.tools
     }
 
-    pub(crate) fn log(&self) -> Arc<dyn EventLog> {
+    pub(crate) fn log(&self) -> Arc<dyn Store> {
         Arc::clone(&self.log)
     }
 
@@ -143,10 +147,11 @@ impl Runs {
         events.extend(settled);
         events.iter().for_each(|event| run.apply(event));
         let position = events.len() as u64;
-        self.log.append(&id, 0, stamped(&id, events)).await?;
+        let lease = self.create(&progress, stamped(&id, events)).await?;
         let limits = question.limits;
         let setup = Setup {
             log: self.log(),
+            lease,
             tools,
             specs: Arc::clone(&offer.specs),
             system,
@@ -164,6 +169,20 @@ impl Runs {
         let reader = Reader::new(Arc::clone(&progress), self.config.disconnect_grace);
         self.spawn(Driver::new(setup, run, position), progress, seat);
         Ok(reader)
+    }
+
+    async fn create(&self, run: &Progress, events: Vec<Event>) -> Result<Lease, store::Error> {
+        let meta = Meta {
+            account: run.account.clone(),
+            kind: Kind::Run,
+            title: run.question.clone(),
+            details: Vec::new(),
+        };
+        let (id, owner) = (LogId::from(&run.id), self.heart.beats().await?);
+        match self.log.create(NewLog { id, owner, meta, idempotency: None, events }).await? {
+            Creation::New(lease) => Ok(lease),
+            Creation::Existing(log) | Creation::Mismatch(log) => Err(store::Error::Exists(log)),
+        }
     }
 
     fn spawn(&self, driver: Driver, progress: Arc<Progress>, seat: Seat) {

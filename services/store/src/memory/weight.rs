@@ -1,0 +1,43 @@
+//! What an event weighs.
+
+use domain::{Event, EventKind, Message, Part};
+
+/// Bytes of text in an event.
+pub(super) fn weight(event: &Event) -> usize {
+    let text = match &event.kind {
+        EventKind::RunStarted(started) => started.messages.iter().map(message_weight).sum(),
+        EventKind::AssistantMessage(assistant) => message_weight(&assistant.message),
+        EventKind::TextDelta { text, .. }
+        | EventKind::ThinkingDelta { text, .. }
+        | EventKind::ToolOutput { text, .. } => text.len(),
+        EventKind::ToolStarted { call, description, .. } => call.arguments.len() + description.len(),
+        EventKind::ToolFinished { result, .. } => result.data.len(),
+        EventKind::RunFinished { answer, .. } => answer.len(),
+        EventKind::RunFailed { message, .. } => message.len(),
+        EventKind::AttemptAbandoned { reason, .. } | EventKind::RunCancelled { reason } => reason.len(),
+        EventKind::CallResolved { call, result, .. } => call.arguments.len() + result.data.len(),
+        EventKind::CompactionDone(done) => {
+            done.summary.len() + done.messages.iter().map(message_weight).sum::<usize>()
+        }
+        EventKind::CompactionFailed { reason, .. } => reason.len(),
+        EventKind::Notice { text } => text.len(),
+        EventKind::ModelCalled(_)
+        | EventKind::CompactionStarted(_)
+        | EventKind::UsageReported(_)
+        | EventKind::ClientToolRequested { .. }
+        | EventKind::RunSuspended => 0,
+    };
+    size_of::<Event>() + text
+}
+
+fn message_weight(message: &Message) -> usize {
+    let parts = message.parts.iter().map(|part| match part {
+        Part::Text(text) => text.len(),
+        Part::Image(image) => image.url.len(),
+        Part::Thinking(thinking) => thinking.text.len(),
+    });
+    let calls = message.tool_calls.iter().map(|call| call.arguments.len());
+    size_of::<Message>()
+        + parts.chain(calls).sum::<usize>()
+        + message.client_json.as_ref().map_or(0, String::len)
+}

@@ -1,0 +1,47 @@
+//! Whether somebody must work on a log.
+
+use domain::{AgentId, Event, EventKind, Outcome};
+
+/// How the newest run of a log stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// There was none yet.
+    Empty,
+    /// It goes on: the log needs an owner.
+    Running,
+    /// It has ended.
+    Ended(Outcome),
+}
+
+impl State {
+    /// What events say of it; `None` if nothing.
+    pub(crate) fn told_by(events: &[Event]) -> Option<Self> {
+        let main = AgentId::main();
+        events.iter().rev().filter(|event| event.agent == main).find_map(|event| of(&event.kind))
+    }
+}
+
+fn of(kind: &EventKind) -> Option<State> {
+    match kind {
+        EventKind::RunStarted(_) => Some(State::Running),
+        EventKind::RunFinished { .. } => Some(State::Ended(Outcome::Finished)),
+        EventKind::RunFailed { .. } => Some(State::Ended(Outcome::Failed)),
+        EventKind::RunCancelled { .. } => Some(State::Ended(Outcome::Cancelled)),
+        EventKind::RunSuspended => Some(State::Ended(Outcome::Suspended)),
+        EventKind::ModelCalled(_)
+        | EventKind::AttemptAbandoned { .. }
+        | EventKind::TextDelta { .. }
+        | EventKind::ThinkingDelta { .. }
+        | EventKind::UsageReported(_)
+        | EventKind::AssistantMessage(_)
+        | EventKind::ToolStarted { .. }
+        | EventKind::ToolOutput { .. }
+        | EventKind::ToolFinished { .. }
+        | EventKind::ClientToolRequested { .. }
+        | EventKind::CallResolved { .. }
+        | EventKind::CompactionStarted(_)
+        | EventKind::CompactionDone(_)
+        | EventKind::CompactionFailed { .. }
+        | EventKind::Notice { .. } => None,
+    }
+}

@@ -1,0 +1,7 @@
+//! What every store promises, one suite for all of them.
+
+mod events;
+mod logs;
+mod ownership;
+mod rest;
+mod stores;
