@@ -35,6 +35,8 @@ pub(super) struct Encoder {
     /// The conversation so far.
     run: Run,
     follow_ups: &'static [FollowUp],
+    /// Runbooks that the question is about.
+    runbooks: Vec<String>,
     running: HashMap<CallId, Running>,
     /// Calls that the client must run.
     waiting: Vec<ToolCall>,
@@ -64,6 +66,7 @@ impl Encoder {
             report: nothing,
             run: Run::new(Limits::default()),
             follow_ups: &[],
+            runbooks: Vec::new(),
             running: HashMap::new(),
             waiting: Vec::new(),
             truncations: Vec::new(),
@@ -125,6 +128,7 @@ impl Encoder {
 
     fn started(&mut self, started: &RunStarted) {
         self.sizes = Sizes::from(started);
+        self.runbooks.clone_from(&started.runbooks);
         let first_turn = started.messages.iter().all(|message| message.role != Role::Assistant);
         self.follow_ups = if first_turn { FOLLOW_UPS } else { &[] };
     }
@@ -206,6 +210,7 @@ impl Encoder {
             conversation_history: history::write(self.run.messages(), &[]),
             follow_up_actions: self.follow_ups,
             metadata: self.metadata().with_end(reason, self.request_id.clone()),
+            runbooks: std::mem::take(&mut self.runbooks),
         }))
     }
 }

@@ -151,6 +151,9 @@ pub(super) struct AiAnswerEnd {
     pub(super) conversation_history: Vec<Outgoing>,
     pub(super) follow_up_actions: &'static [FollowUp],
     pub(super) metadata: Metadata,
+    /// Runbooks that the question is about, for the older dialect.
+    #[serde(skip)]
+    pub(super) runbooks: Vec<String>,
 }
 
 /// The stream ends: the client has to act and comes back with the history. Clients look for `content`, others for

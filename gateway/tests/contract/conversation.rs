@@ -16,6 +16,7 @@ pub(crate) fn started(messages: Vec<Message>) -> EventKind {
         max_output_tokens: 16_384,
         structured: false,
         client_tools: Vec::new(),
+        runbooks: Vec::new(),
         account: String::new(),
         principal: String::new(),
     })

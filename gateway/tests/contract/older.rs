@@ -189,10 +189,14 @@ async fn cuts_and_runbooks_of_the_run_are_named() {
     };
     let starts = EventKind::ToolStarted { call: fetch.clone(), description: String::new(), toolset: None };
     let ends = EventKind::ToolFinished { call: fetch.id, result };
-    let events = vec![started(Vec::new()), counted(1), starts, ends, counted(1), finished("{}")];
+    let mut begun = started(Vec::new());
+    if let EventKind::RunStarted(started) = &mut begun {
+        started.runbooks = vec!["crash-loop".to_owned()];
+    }
+    let events = vec![begun, counted(1), starts, ends, counted(1), finished("{}")];
     let world = world(events).await;
     let (_, body) = post(&world, "/api/investigate", &issue()).await;
-    assert_eq!(body["instructions"], json!(["oom.md"]));
+    assert_eq!(body["instructions"], json!(["crash-loop", "oom.md"]));
     assert_eq!(
         body["metadata"]["truncations"],
         json!([{

@@ -166,6 +166,8 @@ pub struct RunStarted {
     pub structured: bool,
     /// Tools that the client offers.
     pub client_tools: Vec<ClientTool>,
+    /// Runbooks that the question is about, by id, best first.
+    pub runbooks: Vec<String>,
     /// Account that owns the run.
     pub account: String,
     /// Who asked.

@@ -61,17 +61,18 @@ enum End {
 }
 
 impl Form {
-    /// `runbooks` are those that were read on the way.
-    fn end(&self, mut end: AiAnswerEnd, runbooks: Vec<String>) -> End {
+    /// `read` are the runbooks that were read on the way.
+    fn end(&self, mut end: AiAnswerEnd, read: Vec<String>) -> End {
         list_cuts(&mut end.metadata);
         let (analysis, sections, instructions) = match self {
             Self::Investigation(sections) => {
                 let (analysis, found) = sections.find(end.analysis);
-                (analysis, found, runbooks)
+                let unmatched = read.into_iter().filter(|id| !end.runbooks.contains(id));
+                (analysis, found, end.runbooks.iter().cloned().chain(unmatched).collect())
             }
             Self::Verdict { instructions } => {
                 let verdict = markdown::without_fence(&end.analysis).to_owned();
-                (verdict, None, instructions.iter().cloned().chain(runbooks).collect())
+                (verdict, None, instructions.iter().cloned().chain(read).collect())
             }
             // The original offers nothing to go on with here.
             Self::Conversation => return End::Conversation(AiAnswerEnd { follow_up_actions: &[], ..end }),

@@ -33,6 +33,8 @@ pub(crate) struct Prompt<'a> {
     pub cluster_name: Option<&'a str>,
     pub offer: &'a Offer,
     pub runbooks: &'a Runbooks,
+    /// Ids of those that the question is about.
+    pub matching: &'a [String],
     /// What the client adds to the system prompt.
     pub addition: &'a str,
     pub files: &'a [File],
@@ -113,7 +115,12 @@ impl Prompt<'_> {
 
     fn catalogue(&self) -> String {
         let runbooks = self.runbooks.iter().map(|(id, runbook)| format!("- `{id}`: {}", runbook.description));
-        runbooks.collect::<Vec<_>>().join("\n")
+        let catalogue = runbooks.collect::<Vec<_>>().join("\n");
+        if self.matching.is_empty() {
+            return catalogue;
+        }
+        let matching: Vec<_> = self.matching.iter().map(|id| format!("`{id}`")).collect();
+        format!("{catalogue}\n\nThe question seems to be about {}.", matching.join(", "))
     }
 
     fn time(&self) -> String {

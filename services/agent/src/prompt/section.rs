@@ -138,6 +138,11 @@ impl Sections {
         Self(Section::ALL.into_iter().filter(is_on).collect())
     }
 
+    /// Whether the model is told of runbooks.
+    pub(crate) fn offer_runbooks(&self) -> bool {
+        self.0.contains(&Section::TimeRunbooks)
+    }
+
     /// The ones of a message, in order.
     pub(crate) fn of(&self, place: Place) -> impl Iterator<Item = Section> {
         self.0.iter().copied().filter(move |section| section.place() == place)

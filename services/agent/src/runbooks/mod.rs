@@ -2,6 +2,7 @@
 
 mod builtin;
 mod folder;
+mod matching;
 mod text;
 
 use std::{

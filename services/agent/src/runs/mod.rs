@@ -131,11 +131,16 @@ impl Runs {
         let progress = Arc::new(Progress::new(id.clone(), &question, &model.info().name, cancel.clone()));
         let seat = self.table.admit(&progress, self.config.max_runs).map_err(Refusal::TooMany)?;
 
+        let matching = match question.sections.offer_runbooks() {
+            true => self.config.runbooks.matching(&question.text),
+            false => Vec::new(),
+        };
         let prompt = Prompt {
             sections: &question.sections,
             cluster_name: self.config.cluster_name.as_deref(),
             offer: &offer,
             runbooks: &self.config.runbooks,
+            matching: &matching,
             addition: &question.additional_system_prompt,
             files: &question.files,
             now: clock::unix_nanos(),
@@ -255,6 +260,7 @@ fn started(question: &Question, model: &dyn Model, prompt: &Prompt<'_>, system: 
         overhead,
         structured: question.form.as_ref().is_some_and(|form| form.strict),
         client_tools: question.client_tools.clone(),
+        runbooks: prompt.matching.to_vec(),
         context_window: model.info().context_window,
         max_output_tokens: model.info().max_output_tokens,
         account: question.account.clone(),

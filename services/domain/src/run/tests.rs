@@ -29,6 +29,7 @@ impl Bench {
             max_output_tokens: 100,
             structured,
             client_tools: Vec::new(),
+            runbooks: Vec::new(),
             account: String::new(),
             principal: String::new(),
         });

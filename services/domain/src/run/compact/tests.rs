@@ -17,6 +17,7 @@ fn run(percent: Option<u64>, window: u64) -> (Run, Step) {
         max_output_tokens: 200,
         structured: false,
         client_tools: Vec::new(),
+        runbooks: Vec::new(),
         account: String::new(),
         principal: String::new(),
     }));
