@@ -122,6 +122,11 @@ impl Errors {
         });
     }
 
+    /// How many are noted.
+    pub(super) fn count(&self) -> usize {
+        self.found.len()
+    }
+
     /// Paths begin at this member from now on.
     pub(super) fn enter(&mut self, member: &'static str) {
         self.within = Some(member);

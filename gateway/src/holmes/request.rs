@@ -49,6 +49,7 @@ pub(super) fn parse(body: &[u8], streams: bool) -> Result<Question, Problem> {
         limits: None,
         behavior_controls: fields.behavior_controls(),
         files: Vec::new(),
+        alert_history: None,
         client_tools,
         client_results,
     };
@@ -89,6 +90,7 @@ impl Fields<'_> {
     fn image(&mut self, index: usize, item: &RawValue) -> Image {
         let path = |rest: &[Loc]| [&[Loc::Key(IMAGES), Loc::Index(index)], rest].concat();
         let at = |name| path(&[Loc::Key(name)]);
+        let before = self.errors.count();
         let image = match Type::of(item) {
             Type::String => Image { url: self.text(item, &path(&[])), ..Image::default() },
             Type::Object => {
@@ -111,9 +113,11 @@ impl Fields<'_> {
                 return Image::default();
             }
         };
-        let scheme = image.url.split(':').next().unwrap_or_default().to_ascii_lowercase();
-        if !image.url.is_empty() && !["http", "https", "data"].contains(&scheme.as_str()) {
-            self.errors.add_value("an image is an http(s) address or a data: URI", &path(&[]), item);
+        // What is not a text has been reported as such.
+        if self.errors.count() == before
+            && let Err(bad) = image.check()
+        {
+            self.errors.add_value(&bad.to_string(), &path(&[]), item);
         }
         image
     }

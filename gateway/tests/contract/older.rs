@@ -225,7 +225,8 @@ async fn a_health_check_asks_for_a_verdict() {
         asked.question,
         "Is it healthy?\n\n## Workload\n\nDeployment web\n\n## Instructions\n\n- Look at the nodes."
     );
-    assert!(asked.additional_system_prompt.contains("alerts of the last 12 hours"));
+    let alerts = asked.alert_history.unwrap();
+    assert_eq!((alerts.name.as_str(), alerts.namespace.as_str(), alerts.since_hours), ("web", "", 12.0));
     assert!(asked.response_format_json.contains("workload_healthy"));
     assert_eq!(asked.behavior_controls, [("time_runbooks".to_owned(), false)].into());
 }
@@ -240,7 +241,11 @@ async fn alert_history_and_stored_instructions_can_be_switched() {
         let world = world(plain()).await;
         assert_eq!(post(&world, "/api/workload_health_check", &with(check(), switches.clone())).await.0, 200);
         let asked = world.agent.question();
-        assert_eq!(asked.additional_system_prompt.contains("last 24 hours"), alerts, "{switches}");
+        assert_eq!(
+            asked.alert_history.map(|alerts| alerts.since_hours),
+            alerts.then_some(24.0),
+            "{switches}"
+        );
         assert_eq!(asked.behavior_controls.is_empty(), runbooks, "{switches}");
     }
 }

@@ -5,6 +5,7 @@
 //! # Layout
 //! * [`event`](Event): the log of a run, which everything else reads or projects
 //! * [`message`](Message): the conversation that a model sees
+//! * [`image`](Image): images in it
 //! * [`tool`](ToolPlan): tool calls, their plans and results
 //! * [`usage`](Usage): tokens and cost
 //! * [`tokens`]: estimates of what no provider has counted yet
@@ -12,6 +13,7 @@
 
 mod event;
 mod id;
+mod image;
 mod limits;
 mod message;
 mod run;
@@ -25,8 +27,9 @@ pub use event::{
     RunStarted, Timestamp, UsageReported,
 };
 pub use id::{AgentId, CallId, LogId, MessageId, RunId};
+pub use image::{BadImage, Image};
 pub use limits::{Ceiling, Limits};
-pub use message::{Image, Message, Part, Role, Thinking, ToolCall};
+pub use message::{Message, Part, Role, Thinking, ToolCall};
 pub use run::{Effect, Input, ModelReply, Outcome, Run, Step, SummaryRequest};
 pub use tool::{ClientTool, ClientToolMode, OutputStream, ToolPlan, ToolResult, ToolStatus, ToolVerdict};
 pub use usage::{ContextSize, Totals, Usage};

@@ -1,6 +1,6 @@
 //! The conversation that a model sees.
 
-use crate::CallId;
+use crate::{CallId, Image};
 
 /// Who speaks in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,17 +80,6 @@ pub enum Part {
     Image(Image),
     /// What the model thought before it spoke.
     Thinking(Thinking),
-}
-
-/// An image, by address or inline.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Image {
-    /// An http(s) address or a `data:` URI. The provider fetches it, Sleuth never does.
-    pub url: String,
-    /// Resolution hint: `low`, `high` or `auto`.
-    pub detail: Option<String>,
-    /// MIME type, where the address does not tell.
-    pub format: Option<String>,
 }
 
 /// A block of a model's thinking. Providers need some blocks back, unchanged.

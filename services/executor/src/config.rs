@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use crate::alerts::{Alerts, Source};
 use crate::policy::{BuiltinAllowlist, Prefix, Rules};
 
 /// Settings of an executor. Every limit has a default.
@@ -56,8 +57,31 @@ pub struct Config {
     pub toolsets: Option<PathBuf>,
     /// How often their prerequisites are checked again. Default 300 s. `SLEUTH_EXECUTOR_TOOLSET_REFRESH`, in seconds.
     pub toolset_refresh: Duration,
+    /// Where alerts are known. None by default. `PROMETHEUS_URL` and `ALERTMANAGER_URL`, each with its
+    /// `_AUTH_HEADER` if it wants one.
+    pub alerts: AlertSources,
     /// How often an execution says that it still runs. Default 5 s.
     pub heartbeat: Duration,
+}
+
+/// Where alerts are known.
+#[derive(Clone, Debug, Default)]
+pub struct AlertSources(pub(crate) Option<Alerts>);
+
+impl AlertSources {
+    fn from_env(get: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        let source = |name, header: &str| {
+            let Some(address) = get(name).filter(|address| !address.is_empty()) else { return Ok(None) };
+            let header = get(header).filter(|header| !header.is_empty());
+            Source::new(&address, header.as_deref()).map(Some).map_err(|wanted| {
+                // The value may hold a password.
+                ConfigError { name, wanted, value: "something else".to_owned() }
+            })
+        };
+        let prometheus = source("PROMETHEUS_URL", "PROMETHEUS_AUTH_HEADER")?;
+        let alertmanager = source("ALERTMANAGER_URL", "ALERTMANAGER_AUTH_HEADER")?;
+        Ok(Self(Alerts::new(prometheus, alertmanager)))
+    }
 }
 
 /// A setting that cannot be used.
@@ -113,6 +137,7 @@ impl Config {
             kept_bytes: 64 << 20,
             toolsets: get("SLEUTH_TOOLSETS").filter(|path| !path.is_empty()).map(PathBuf::from),
             toolset_refresh: seconds("SLEUTH_EXECUTOR_TOOLSET_REFRESH", 300)?,
+            alerts: AlertSources::from_env(get)?,
             heartbeat: Duration::from_secs(5),
         })
     }

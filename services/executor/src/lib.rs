@@ -4,9 +4,11 @@
 //! * `service`: the gRPC service and the executions that it keeps
 //! * `tools`: what a model may call, and what each call runs
 //! * `toolsets`: more tools, from the operator's file
+//! * `alerts`: what Prometheus and Alertmanager know
 //! * `policy`: what may run
 //! * `process`: how it runs, and how all of it ends
 
+mod alerts;
 mod config;
 mod policy;
 mod process;
@@ -18,7 +20,7 @@ use std::sync::Arc;
 
 use wire::executor::tool_executor_server::ToolExecutorServer;
 
-pub use config::{Config, ConfigError};
+pub use config::{AlertSources, Config, ConfigError};
 pub use policy::BuiltinAllowlist;
 pub use process::launcher;
 pub use service::Service;
@@ -63,6 +65,7 @@ impl Executor {
             kubectl_timeout: config.kubectl_timeout,
             bash_timeout: config.bash_timeout,
             longest_timeout: config.longest_timeout,
+            alerts: config.alerts.clone().0,
         };
         let toolsets = match &config.toolsets {
             Some(path) => Toolsets::load(path, &|name| std::env::var(name).ok())?,

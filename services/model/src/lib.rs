@@ -47,6 +47,8 @@ pub struct Info {
     pub context_window: u64,
     /// Tokens that one reply may have.
     pub max_output_tokens: u64,
+    /// Whether it sees images, if that is known.
+    pub sees_images: Option<bool>,
 }
 
 /// A stream of deltas; it ends after [`Delta::Done`] or after an error.

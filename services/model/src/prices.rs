@@ -31,6 +31,8 @@ pub(crate) struct Known {
     output: f64,
     cache_read: Option<f64>,
     cache_write: Option<f64>,
+    /// Whether it sees images, if that is known.
+    pub(crate) sees_images: Option<bool>,
 }
 
 /// What tokens cost, in US dollars each.

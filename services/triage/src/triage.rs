@@ -37,6 +37,7 @@ impl Triage {
                 id: "triage".into(),
                 context_window: 1_000_000,
                 max_output_tokens: 64_000,
+                sees_images: Some(false),
             },
         }
     }

@@ -66,13 +66,8 @@ pub(super) fn workload(ask: &str, resource: &str, instructions: &[String]) -> St
     text
 }
 
-/// What is known of earlier alerts.
-pub(super) fn alerts(hours: f64) -> String {
-    format!(
-        "# Alert history\n\nThe alerts of the last {hours} hours were asked for, but there are none to show: no \
-         Prometheus or Alertmanager is configured. Say so if earlier alerts would matter."
-    )
-}
+/// Stands where a template speaks of earlier alerts, which the agent adds to the question.
+pub(super) const ALERTS: &str = "(The alerts are attached to the question.)";
 
 /// An earlier investigation as the beginning of the conversation; the client does not get it back.
 pub(super) fn earlier(question: String, found: Earlier) -> [Message; 2] {
@@ -104,6 +99,11 @@ pub(super) fn resource(mut members: Members<'_>) -> String {
         line.push_str(&format!(" in namespace {namespace}"));
     }
     [line, self::members(members)].join("\n\n").trim_end().to_owned()
+}
+
+/// A text among the members; empty if there is none.
+pub(super) fn member(members: &Members<'_>, name: &str) -> String {
+    members.get(name).and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default()
 }
 
 /// Takes a text out.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use domain::{Message, Role};
-use wire::agent::ChatRequest;
+use wire::agent::{AlertHistory, ChatRequest};
 
 use crate::problem::Problem;
 
@@ -96,9 +96,11 @@ pub(super) fn issue_chat(body: &[u8]) -> Result<Asked, Problem> {
 pub(super) fn workload_check(body: &[u8]) -> Result<Asked, Problem> {
     let mut fields = Fields::parse(body)?;
     let ask = fields.required_string("ask");
-    let resource = prompt::resource(fields.required_object("resource"));
+    let resource = fields.required_object("resource");
+    let [namespace, name] = ["namespace", "name"].map(|member| prompt::member(&resource, member));
+    let resource = prompt::resource(resource);
     let hours = fields.hours();
-    let alerts = if fields.flag("alert_history", true) { prompt::alerts(hours) } else { String::new() };
+    let alerts = fields.flag("alert_history", true);
     // The original reads the second name only.
     let stored = fields.flag("stored_instructions", true) && fields.flag("stored_instrucitons", true);
     let instructions = fields.texts(INSTRUCTIONS);
@@ -110,7 +112,7 @@ pub(super) fn workload_check(body: &[u8]) -> Result<Asked, Problem> {
     let values = [
         ("ask", ask.as_str()),
         ("resource", &resource),
-        ("alerts", &alerts),
+        ("alerts", if alerts { prompt::ALERTS } else { "" }),
         (INSTRUCTIONS, &prompt::list(&instructions)),
     ];
     let system = template::resolve(asked_template.as_deref(), template::WORKLOAD_CHECK, &values)?;
@@ -118,7 +120,8 @@ pub(super) fn workload_check(body: &[u8]) -> Result<Asked, Problem> {
         question: prompt::workload(&ask, &resource, &instructions),
         model,
         response_format_json: prompt::verdict(),
-        additional_system_prompt: format!("{system}\n\n{alerts}"),
+        additional_system_prompt: system,
+        alert_history: alerts.then_some(AlertHistory { namespace, name, since_hours: hours }),
         behavior_controls: if stored { HashMap::new() } else { [(RUNBOOKS.to_owned(), false)].into() },
         ..ChatRequest::default()
     };

@@ -27,6 +27,7 @@ pub(super) fn models(catalogue: &Catalogue) -> ListModelsResponse {
             context_window: info.context_window,
             max_output_tokens: info.max_output_tokens,
             is_default: info.name == default,
+            sees_images: info.sees_images,
         }
     });
     ListModelsResponse { models: models.collect() }

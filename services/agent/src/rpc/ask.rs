@@ -1,6 +1,6 @@
 //! Requests, checked on their way in.
 
-use domain::CallId;
+use domain::{CallId, Image};
 use tonic::Status;
 use wire::agent::ChatRequest;
 
@@ -9,6 +9,7 @@ use crate::{
     driver::Form,
     prompt::{File, Sections},
     runs::{Question, Refusal},
+    tools::AlertHistory,
 };
 
 use super::account;
@@ -25,7 +26,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         history: history.collect::<Result<_, _>>()?,
         text: request.question,
         model: Some(request.model).filter(|name| !name.is_empty()),
-        images: request.images.into_iter().map(Into::into).collect(),
+        images: images(request.images)?,
         client_tools: request.client_tools.into_iter().map(Into::into).collect(),
         client_results: request
             .client_results
@@ -35,11 +36,25 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         form: form(&request.response_format_json)?,
         sections: Sections::choose(config.enabled_prompts.as_ref(), &request.behavior_controls),
         files: request.files.into_iter().map(|file| File { name: file.name, text: file.text }).collect(),
+        alert_history: request.alert_history.map(alert_history),
         additional_system_prompt: request.additional_system_prompt,
         limits: request.limits.unwrap_or_default().within(config.limits),
         account: account(request.caller.as_ref()).to_owned(),
         principal: request.caller.map(|caller| caller.principal).unwrap_or_default(),
     })
+}
+
+fn alert_history(asked: wire::agent::AlertHistory) -> AlertHistory {
+    let wire::agent::AlertHistory { namespace, name, since_hours } = asked;
+    AlertHistory { namespace, name, since_hours }
+}
+
+fn images(images: Vec<wire::agent::Image>) -> Result<Vec<Image>, Status> {
+    let images = images.into_iter().map(Image::from).enumerate().map(|(at, image)| match image.check() {
+        Ok(()) => Ok(image),
+        Err(error) => Err(Status::invalid_argument(format!("images[{at}]: {error}"))),
+    });
+    images.collect()
 }
 
 fn form(json: &str) -> Result<Option<Form>, Status> {
@@ -55,7 +70,9 @@ fn form(json: &str) -> Result<Option<Form>, Status> {
 pub(super) fn refused(refusal: &Refusal) -> Status {
     let text = refusal.to_string();
     match refusal {
-        Refusal::Model(_) | Refusal::ClientTool(_) | Refusal::NothingToDo => Status::invalid_argument(text),
+        Refusal::Model(_) | Refusal::Blind { .. } | Refusal::ClientTool(_) | Refusal::NothingToDo => {
+            Status::invalid_argument(text)
+        }
         Refusal::TooMany(_) => Status::resource_exhausted(text),
         Refusal::Executor(_) | Refusal::ShuttingDown | Refusal::Log(_) => Status::unavailable(text),
     }

@@ -9,8 +9,8 @@ mod table;
 use std::{collections::HashMap, sync::Arc};
 
 use domain::{
-    AgentId, CallId, ClientTool, ContextSize, Event, EventKind, Image, Limits, LogId, Message, Run, RunId,
-    RunStarted, Timestamp, tokens,
+    AgentId, CallId, ClientTool, ContextSize, Event, EventKind, Image, Limits, LogId, Message, Part, Run,
+    RunId, RunStarted, Timestamp, tokens,
 };
 use model::{Catalogue, Model, UnknownModel};
 use runtime::clock;
@@ -25,7 +25,7 @@ use crate::{
     driver::{Driver, Form, Setup},
     prompt::{File, Prompt, Sections},
     telemetry,
-    tools::{Context, NoExecutor, Tools, Unusable},
+    tools::{AlertHistory, Context, NoExecutor, Tools, Unusable},
 };
 
 use heart::Heart;
@@ -46,6 +46,8 @@ pub(crate) struct Question {
     pub form: Option<Form>,
     pub sections: Sections,
     pub files: Vec<File>,
+    /// Alerts that the model is told of.
+    pub alert_history: Option<AlertHistory>,
     pub additional_system_prompt: String,
     pub limits: Limits,
     pub account: String,
@@ -57,6 +59,14 @@ pub(crate) struct Question {
 pub(crate) enum Refusal {
     #[error(transparent)]
     Model(#[from] UnknownModel),
+    #[error(
+        "the model `{model}` cannot see images, and the conversation has some; models that may see them: {others}"
+    )]
+    Blind {
+        model: String,
+        /// Names of models that may do better.
+        others: String,
+    },
     #[error(transparent)]
     ClientTool(#[from] Unusable),
     #[error("there is no question, and the history has no open call to go on with")]
@@ -114,11 +124,12 @@ impl Runs {
     }
 
     /// Starts a run and begins to read it.
-    pub(crate) async fn start(&self, question: Question) -> Result<Reader, Refusal> {
+    pub(crate) async fn start(&self, mut question: Question) -> Result<Reader, Refusal> {
         if self.closing.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
         let model = self.models.get(question.model.as_deref())?;
+        self.check_sight(&*model, &question)?;
         let settled = open_calls::settle(&question.history, &question.client_results);
         if question.text.is_empty() && settled.is_empty() {
             return Err(Refusal::NothingToDo);
@@ -131,6 +142,16 @@ impl Runs {
         let progress = Arc::new(Progress::new(id.clone(), &question, &model.info().name, cancel.clone()));
         let seat = self.table.admit(&progress, self.config.max_runs).map_err(Refusal::TooMany)?;
 
+        let limits = question.limits;
+        let context = Context {
+            run: id.clone(),
+            account: question.account.clone(),
+            principal: question.principal.clone(),
+            deadline: Instant::now() + limits.wall_time + limits.answer_time,
+        };
+        if let Some(wanted) = &question.alert_history {
+            question.files.push(tools.alert_history(wanted, &offer, &context).await);
+        }
         let matching = match question.sections.offer_runbooks() {
             true => self.config.runbooks.matching(&question.text),
             false => Vec::new(),
@@ -153,7 +174,6 @@ impl Runs {
         events.iter().for_each(|event| run.apply(event));
         let position = events.len() as u64;
         let lease = self.create(&progress, stamped(&id, events)).await?;
-        let limits = question.limits;
         let setup = Setup {
             log: self.log(),
             lease,
@@ -161,12 +181,7 @@ impl Runs {
             specs: Arc::clone(&offer.specs),
             system,
             form: question.form,
-            context: Context {
-                run: id.clone(),
-                account: question.account,
-                principal: question.principal,
-                deadline: Instant::now() + limits.wall_time + limits.answer_time,
-            },
+            context,
             model,
             cancel,
             progress: Arc::clone(&progress),
@@ -188,6 +203,22 @@ impl Runs {
             Creation::New(lease) => Ok(lease),
             Creation::Existing(log) | Creation::Mismatch(log) => Err(store::Error::Exists(log)),
         }
+    }
+
+    /// Refuses images for a model that is known not to see them.
+    fn check_sight(&self, model: &dyn Model, question: &Question) -> Result<(), Refusal> {
+        let has_image = |message: &Message| message.parts.iter().any(|part| matches!(part, Part::Image(_)));
+        let has_images = !question.images.is_empty() || question.history.iter().any(has_image);
+        if !has_images || model.info().sees_images != Some(false) {
+            return Ok(());
+        }
+        let others = self.models.models().iter().map(|other| other.info());
+        let others = others.filter(|other| other.sees_images != Some(false)).map(|other| other.name.as_str());
+        let others = others.collect::<Vec<_>>().join(", ");
+        Err(Refusal::Blind {
+            model: model.info().name.clone(),
+            others: if others.is_empty() { "none".to_owned() } else { others },
+        })
     }
 
     fn spawn(&self, driver: Driver, progress: Arc<Progress>, seat: Seat) {

@@ -1,6 +1,7 @@
 //! Where tools are and how they are called: most of them live in executors, some in the agent itself, some at the
 //! client of a run.
 
+mod alerts;
 mod call;
 mod client;
 mod executor;
@@ -21,6 +22,7 @@ use executor::Executor;
 use kept::KeptResults;
 use runbook::FetchRunbook;
 
+pub(crate) use alerts::AlertHistory;
 pub(crate) use call::{Context, Running};
 pub(crate) use client::Unusable;
 pub(crate) use executor::NoExecutor;

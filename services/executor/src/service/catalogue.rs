@@ -106,7 +106,7 @@ impl Catalogue {
         );
         let missing = Missing { bash, kubectl, jq };
         let mut groups: Vec<_> =
-            Toolset::ALL.iter().map(|toolset| builtin(*toolset, &missing, &toolsets)).collect();
+            Toolset::ALL.iter().map(|toolset| builtin(*toolset, settings, &missing, &toolsets)).collect();
         let first_declared = groups.len();
         groups.extend(toolsets.declared.iter().map(declared));
         let first_server = groups.len();
@@ -239,7 +239,8 @@ fn describe(tool: &Callable) -> WireTool {
     }
 }
 
-fn builtin(toolset: Toolset, missing: &Missing, toolsets: &Toolsets) -> Group {
+fn builtin(toolset: Toolset, settings: &Settings, missing: &Missing, toolsets: &Toolsets) -> Group {
+    let is_configured = toolset != Toolset::Alerts || settings.alerts.is_some();
     let tools = tools::all().filter(|tool| tool.toolset == toolset && missing.offers(tool));
     let tools = tools.map(|tool| Callable {
         name: tool.name.to_owned(),
@@ -247,7 +248,7 @@ fn builtin(toolset: Toolset, missing: &Missing, toolsets: &Toolsets) -> Group {
         source: Source::Builtin(tool),
     });
     let mut group = group(toolset.name(), toolset.description(), toolset.instructions(), tools.collect());
-    if toolsets.enables(toolset) {
+    if toolsets.enables(toolset) && is_configured {
         group.show(missing.of(toolset).cloned());
     } else {
         group.toolset.status = ToolsetStatus::Disabled.into();

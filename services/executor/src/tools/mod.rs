@@ -8,10 +8,12 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use crate::{
+    alerts::Alerts,
     policy::{Effect, Policy},
     process::{Outcome, Spec},
 };
 
+mod alerts;
 mod bash;
 mod callable;
 mod kubectl;
@@ -54,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) kubectl_timeout: Duration,
     pub(crate) bash_timeout: Duration,
     pub(crate) longest_timeout: Duration,
+    /// Where alerts are known, if anywhere.
+    pub(crate) alerts: Option<Alerts>,
 }
 
 /// A call as it is understood.
@@ -154,7 +158,7 @@ impl Tool {
 
 /// All tools, in the order in which they are listed.
 pub(crate) fn all() -> impl Iterator<Item = &'static Tool> {
-    [bash::TOOLS, kubectl::TOOLS, query::TOOLS, logs::TOOLS, pod_logs::TOOLS, todo::TOOLS]
+    [bash::TOOLS, kubectl::TOOLS, query::TOOLS, logs::TOOLS, pod_logs::TOOLS, alerts::TOOLS, todo::TOOLS]
         .into_iter()
         .flatten()
 }

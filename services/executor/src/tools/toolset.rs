@@ -7,6 +7,7 @@ pub(crate) enum Toolset {
     KubernetesCore,
     KubernetesLogs,
     KubernetesLiveMetrics,
+    Alerts,
     CoreInvestigation,
 }
 
@@ -19,11 +20,12 @@ pub(crate) enum Needs {
 }
 
 impl Toolset {
-    pub(crate) const ALL: [Self; 5] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Bash,
         Self::KubernetesCore,
         Self::KubernetesLogs,
         Self::KubernetesLiveMetrics,
+        Self::Alerts,
         Self::CoreInvestigation,
     ];
 
@@ -33,6 +35,7 @@ impl Toolset {
             Self::KubernetesCore => "kubernetes/core",
             Self::KubernetesLogs => "kubernetes/logs",
             Self::KubernetesLiveMetrics => "kubernetes/live-metrics",
+            Self::Alerts => "alerts",
             Self::CoreInvestigation => "core_investigation",
         }
     }
@@ -41,7 +44,7 @@ impl Toolset {
         match self {
             Self::Bash => Needs::Bash,
             Self::KubernetesCore | Self::KubernetesLogs | Self::KubernetesLiveMetrics => Needs::Kubectl,
-            Self::CoreInvestigation => Needs::Nothing,
+            Self::Alerts | Self::CoreInvestigation => Needs::Nothing,
         }
     }
 
@@ -51,6 +54,7 @@ impl Toolset {
             Self::KubernetesCore => "Objects and events of a Kubernetes cluster",
             Self::KubernetesLogs => "Logs of pods",
             Self::KubernetesLiveMetrics => "Processor and memory use of pods and nodes, as of now",
+            Self::Alerts => "Alerts of a Prometheus or an Alertmanager",
             Self::CoreInvestigation => "Keeping track of an investigation",
         }
     }
@@ -72,6 +76,9 @@ impl Toolset {
             }
             Self::KubernetesLiveMetrics => {
                 "Needs the metrics API in the cluster. It shows the present, no history."
+            }
+            Self::Alerts => {
+                "Alerts tell when trouble began and what else was wrong then; look at them early."
             }
             Self::CoreInvestigation => {
                 "For a question of several steps, write the steps down first and keep their status up to date; send \

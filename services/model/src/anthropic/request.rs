@@ -159,7 +159,10 @@ fn source(image: &Image) -> Value {
         return json!({"type": "url", "url": image.url});
     };
     let written = kind.split(';').next().filter(|kind| !kind.is_empty());
-    let media_type = written.or(image.format.as_deref()).unwrap_or("image/png");
+    let media_type = match written.or(image.format.as_deref()).unwrap_or("image/png") {
+        "image/jpg" => "image/jpeg",
+        media_type => media_type,
+    };
     json!({"type": "base64", "media_type": media_type, "data": data})
 }
 

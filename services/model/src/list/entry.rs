@@ -89,6 +89,11 @@ impl Members {
         price.filter(|price| price.is_finite() && *price >= 0.0).map(Some).ok_or(wrong)
     }
 
+    fn flag(&mut self, member: &'static str) -> Result<Option<bool>, EntryError> {
+        let wrong = EntryError::Shape { member, expected: "true or false" };
+        self.take(member).map(|value| value.as_bool().ok_or(wrong)).transpose()
+    }
+
     fn map(&mut self, member: &'static str) -> Result<Map<String, Value>, EntryError> {
         match self.take(member) {
             None => Ok(Map::new()),
@@ -127,6 +132,7 @@ pub(super) fn model(
         id: id.to_owned(),
         context_window,
         max_output_tokens: prices::max_output(max_output, known, context_window),
+        sees_images: members.flag("supports_vision")?.or(known.and_then(|known| known.sees_images)),
     };
     let prices = prices_of(&mut members, known.map(prices::Known::prices).unwrap_or_default())?;
     let endpoint = endpoint(provider, &info, prices, members, env, shared)?;

@@ -24,5 +24,6 @@ pub(crate) fn builtin() -> Arc<dyn Model> {
         id: "triage".into(),
         context_window: 1,
         max_output_tokens: 1,
+        sees_images: None,
     }))
 }
