@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
+use grants::SigningKey;
 use http::{HeaderValue, Uri};
 use runtime::auth::ApiKey;
 
@@ -11,6 +12,8 @@ pub struct Config {
     /// The key that every request must present, the health routes excepted. Default: none, and then a browser
     /// guard protects the server instead.
     pub api_key: Option<ApiKey>,
+    /// Signs what people approve; executors know its public half. Default: none, and then nothing can be approved.
+    pub signing_key: Option<SigningKey>,
     /// Names, beside `localhost` and loopback addresses, that a server without a key answers to. No ports.
     /// Default: none.
     pub allowed_hosts: Vec<String>,
@@ -45,6 +48,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             api_key: None,
+            signing_key: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             body_limit: 20 << 20,

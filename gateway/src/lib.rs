@@ -9,11 +9,13 @@
 //! * `exchange`, `guard`, `auth`: what holds for every request: its id and trace, browsers, keys
 //! * `body`, `problem`: JSON bodies in, JSON errors out
 //! * `upstream`: the agent
+//! * `approvals`: what people decide, signed
 //! * `answer`, `sse`: one run as a stream of frames; a dialect says which
 //! * `holmes`: the current HolmesGPT dialect
 //! * `runs`, `ops`: the routes that are no dialect
 
 mod answer;
+mod approvals;
 mod auth;
 mod body;
 mod config;

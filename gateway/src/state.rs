@@ -6,13 +6,18 @@ use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
 use wire::agent::ChatRequest;
 
-use crate::{answer::Answer, config::Config, problem::Problem, upstream::Upstream};
+use crate::{answer::Answer, approvals::Approvals, config::Config, problem::Problem, upstream::Upstream};
+
+/// The account of all requests.
+pub(crate) const ACCOUNT: &str = "default";
 
 /// What all requests share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) upstream: Upstream,
+    /// Signs approvals, if there is a key.
+    pub(crate) approvals: Option<Approvals>,
     /// One permit per answer in progress.
     answers: Arc<Semaphore>,
     /// Cancelled when answers in progress must end.
@@ -22,7 +27,8 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(config: Config, upstream: Upstream) -> Self {
         let answers = Arc::new(Semaphore::new(config.max_answers.min(Semaphore::MAX_PERMITS)));
-        Self { config, upstream, answers, ending: CancellationToken::new() }
+        let approvals = config.signing_key.clone().map(Approvals::new);
+        Self { config, upstream, approvals, answers, ending: CancellationToken::new() }
     }
 
     /// Starts a run for a question.

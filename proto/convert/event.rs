@@ -1,8 +1,8 @@
 //! Events.
 
 use domain::{
-    AgentId, AssistantMessage, CallId, Ceiling, Closing, CompactionDone, CompactionStarted, Event, EventKind,
-    FailureCode, MessageId, ModelCalled, RunId, RunStarted, Timestamp, UsageReported,
+    AgentId, Approval, AssistantMessage, CallId, Ceiling, Closing, CompactionDone, CompactionStarted, Event,
+    EventKind, FailureCode, MessageId, ModelCalled, Permission, RunId, RunStarted, Timestamp, UsageReported,
 };
 
 use super::{Malformed, non_empty};
@@ -60,6 +60,7 @@ impl From<EventKind> for Kind {
                 principal: started.principal,
                 overhead: Some(started.overhead.into()),
                 client_tools: started.client_tools.into_iter().map(Into::into).collect(),
+                approvals: started.approvals,
             }),
             EventKind::ModelCalled(called) => Self::ModelCalled(wire::ModelCalled {
                 message_id: id(&called.message),
@@ -103,6 +104,27 @@ impl From<EventKind> for Kind {
             }),
             EventKind::ClientToolRequested { call } => {
                 Self::ClientToolRequested(wire::ClientToolRequested { call_id: call.as_str().to_owned() })
+            }
+            EventKind::ApprovalRequested { call, approval } => {
+                Self::ApprovalRequested(wire::ApprovalRequested {
+                    call_id: call.as_str().to_owned(),
+                    reason: approval.reason,
+                    command: approval.command,
+                    target: approval.target,
+                    effect: wire::ToolEffect::from(approval.effect).into(),
+                    prefixes: approval.prefixes,
+                    policy_version: approval.policy,
+                })
+            }
+            EventKind::CallApproved { call, description, toolset, permission } => {
+                Self::CallApproved(wire::CallApproved {
+                    call: Some(call.into()),
+                    description,
+                    toolset: toolset.unwrap_or_default(),
+                    run_id: permission.run.as_str().to_owned(),
+                    grant: permission.grant,
+                    standing_grants: permission.standing,
+                })
             }
             EventKind::CallResolved { call, result, by_client } => Self::CallResolved(wire::CallResolved {
                 call: Some(call.into()),
@@ -152,6 +174,7 @@ impl TryFrom<Kind> for EventKind {
                 runbooks: started.runbooks,
                 overhead: started.overhead.unwrap_or_default().into(),
                 client_tools: started.client_tools.into_iter().map(Into::into).collect(),
+                approvals: started.approvals,
                 context_window: started.context_window,
                 max_output_tokens: started.max_output_tokens,
                 account: started.account,
@@ -200,6 +223,27 @@ impl TryFrom<Kind> for EventKind {
             Kind::ClientToolRequested(requested) => {
                 Self::ClientToolRequested { call: CallId::new(requested.call_id) }
             }
+            Kind::ApprovalRequested(requested) => Self::ApprovalRequested {
+                approval: Approval {
+                    effect: requested.effect().try_into()?,
+                    reason: requested.reason,
+                    command: requested.command,
+                    target: requested.target,
+                    prefixes: requested.prefixes,
+                    policy: requested.policy_version,
+                },
+                call: CallId::new(requested.call_id),
+            },
+            Kind::CallApproved(approved) => Self::CallApproved {
+                call: approved.call.ok_or(Malformed("an approved tool call is empty"))?.try_into()?,
+                description: approved.description,
+                toolset: non_empty(approved.toolset),
+                permission: Permission {
+                    run: RunId::new(approved.run_id),
+                    grant: approved.grant,
+                    standing: approved.standing_grants,
+                },
+            },
             Kind::CallResolved(resolved) => Self::CallResolved {
                 call: resolved.call.ok_or(Malformed("a resolved tool call is empty"))?.try_into()?,
                 result: resolved.result.ok_or(Malformed("a resolved tool call has no result"))?.try_into()?,

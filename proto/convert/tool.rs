@@ -1,6 +1,6 @@
 //! Tool results and output, from the agent's contract and from the executor's.
 
-use domain::{ClientTool, ClientToolMode, OutputStream, ToolResult, ToolStatus};
+use domain::{ClientTool, ClientToolMode, OutputStream, ToolEffect, ToolResult, ToolStatus};
 
 use super::{Malformed, non_empty};
 use crate::{agent as wire, executor};
@@ -34,6 +34,40 @@ impl TryFrom<executor::OutputStream> for OutputStream {
             executor::OutputStream::Stdout => Ok(Self::Stdout),
             executor::OutputStream::Stderr => Ok(Self::Stderr),
             executor::OutputStream::Unspecified => Err(Malformed("output has no stream")),
+        }
+    }
+}
+
+impl From<ToolEffect> for wire::ToolEffect {
+    fn from(effect: ToolEffect) -> Self {
+        match effect {
+            ToolEffect::Read => Self::Read,
+            ToolEffect::SensitiveRead => Self::SensitiveRead,
+            ToolEffect::Mutation => Self::Mutation,
+        }
+    }
+}
+
+impl TryFrom<wire::ToolEffect> for ToolEffect {
+    type Error = Malformed;
+
+    fn try_from(effect: wire::ToolEffect) -> Result<Self, Malformed> {
+        match effect {
+            wire::ToolEffect::Read => Ok(Self::Read),
+            wire::ToolEffect::SensitiveRead => Ok(Self::SensitiveRead),
+            wire::ToolEffect::Mutation => Ok(Self::Mutation),
+            wire::ToolEffect::Unspecified => Err(Malformed("an approval has no effect")),
+        }
+    }
+}
+
+/// What an executor does not name is taken for the worst.
+impl From<executor::EffectClass> for ToolEffect {
+    fn from(effect: executor::EffectClass) -> Self {
+        match effect {
+            executor::EffectClass::Read => Self::Read,
+            executor::EffectClass::SensitiveRead => Self::SensitiveRead,
+            executor::EffectClass::Mutation | executor::EffectClass::Unspecified => Self::Mutation,
         }
     }
 }

@@ -3,24 +3,26 @@
 use std::collections::HashMap;
 
 use domain::{
-    AgentId, AssistantMessage, CallId, CompactionDone, CompactionStarted, ContextSize, EventKind,
-    FailureCode, Limits, Role, Run, RunStarted, ToolCall, Totals, Usage, UsageReported,
+    AgentId, Approval, AssistantMessage, CallId, CompactionDone, CompactionStarted, ContextSize, EventKind,
+    FailureCode, Limits, Role, Run, RunId, RunStarted, Timestamp, ToolCall, Totals, Usage, UsageReported,
 };
 use http::StatusCode;
 use serde_json::value::RawValue;
 
 use crate::{
     answer::{Interruption, Projection},
+    approvals::Approvals,
     sse::Frame,
 };
 
 use super::{
+    approval::{self, PendingApproval},
     compaction::{Compacted, CompactionStart},
     events::{
         AiAnswerEnd, AiMessage, ApprovalRequired, ErrorEvent, Event, FOLLOW_UPS, FollowUp, Metadata, Notice,
         PendingFrontendCall, Sizes, StartToolCalling, TokenCount, ToolCallingResult, ToolResult, Truncation,
     },
-    history,
+    history, marks,
 };
 
 const RATE_LIMITED: u32 = 5204;
@@ -38,8 +40,11 @@ pub(super) struct Encoder {
     /// Runbooks that the question is about.
     runbooks: Vec<String>,
     running: HashMap<CallId, Running>,
-    /// Calls that the client must run.
-    waiting: Vec<ToolCall>,
+    /// Signs calls that wait for a person.
+    approvals: Option<Approvals>,
+    account: String,
+    pending_approvals: Vec<PendingApproval>,
+    marks: marks::Outgoing,
     truncations: Vec<Truncation>,
     /// The compaction in progress, as it was announced.
     compacting: Option<CompactionStart>,
@@ -54,7 +59,7 @@ struct Running {
 }
 
 impl Encoder {
-    pub(super) fn new(request_id: String) -> Self {
+    pub(super) fn new(request_id: String, approvals: Option<Approvals>) -> Self {
         let nothing = UsageReported {
             usage: Usage::default(),
             totals: Totals::default(),
@@ -68,7 +73,10 @@ impl Encoder {
             follow_ups: &[],
             runbooks: Vec::new(),
             running: HashMap::new(),
-            waiting: Vec::new(),
+            approvals,
+            account: String::new(),
+            pending_approvals: Vec::new(),
+            marks: marks::Outgoing::default(),
             truncations: Vec::new(),
             compacting: None,
         }
@@ -95,10 +103,22 @@ impl Encoder {
             }
             EventKind::ToolFinished { call, result } => self.tool_finished(&call, result),
             EventKind::ClientToolRequested { call } => {
-                self.waiting.extend(self.running.remove(&call).map(|running| running.call));
+                self.marks.with_client.extend(self.running.remove(&call).map(|running| running.call));
                 None
             }
-            EventKind::CallResolved { call, result, .. } => Some(self.resolved(call, result)),
+            EventKind::ApprovalRequested { call, approval } => {
+                self.approval_requested(&event.run, &call, approval, event.time)
+            }
+            EventKind::CallApproved { call, description, toolset, permission } => {
+                if !permission.standing.is_empty() {
+                    self.marks.standing.insert(call.id.clone(), permission.standing);
+                }
+                self.running.insert(call.id.clone(), Running { call, description, toolset });
+                None
+            }
+            EventKind::CallResolved { call, result, by_client } => {
+                Some(self.resolved(call, result, by_client))
+            }
             EventKind::CompactionStarted(started) => Some(self.compaction_started(&started)),
             EventKind::CompactionDone(done) => self.compacted(done),
             EventKind::CompactionFailed { reason, .. } => {
@@ -129,6 +149,7 @@ impl Encoder {
     fn started(&mut self, started: &RunStarted) {
         self.sizes = Sizes::from(started);
         self.runbooks.clone_from(&started.runbooks);
+        self.account.clone_from(&started.account);
         let first_turn = started.messages.iter().all(|message| message.role != Role::Assistant);
         self.follow_ups = if first_turn { FOLLOW_UPS } else { &[] };
     }
@@ -156,27 +177,33 @@ impl Encoder {
     fn tool_finished(&mut self, id: &CallId, result: domain::ToolResult) -> Option<Event> {
         let Running { call, description, toolset } = self.running.remove(id)?;
         self.truncations.extend(Truncation::of(&call, &result));
-        Some(Event::ToolCallingResult(Box::new(ToolCallingResult {
-            tool_call_id: call.id.to_string(),
-            tool_name: call.name.clone(),
-            description,
-            role: "tool",
-            result: Some(ToolResult::new(result, params(&call))),
-            toolset_name: toolset,
-            name: call.name,
-        })))
+        let result = ToolResult::new(result, params(&call));
+        Some(tool_calling_result(call, description, toolset, result))
     }
 
-    fn resolved(&mut self, call: ToolCall, result: domain::ToolResult) -> Event {
-        Event::ToolCallingResult(Box::new(ToolCallingResult {
-            tool_call_id: call.id.to_string(),
-            tool_name: call.name.clone(),
-            description: format!("Frontend tool: {}", call.name),
-            role: "tool",
-            result: Some(ToolResult::new(result, params(&call))),
-            toolset_name: None,
-            name: call.name,
-        }))
+    /// The person sees what waits, and the client holds it until it is decided.
+    fn approval_requested(
+        &mut self,
+        run: &RunId,
+        id: &CallId,
+        approval: Approval,
+        at: Timestamp,
+    ) -> Option<Event> {
+        let Running { call, description, toolset } = self.running.remove(id)?;
+        if let Some(approvals) = &self.approvals {
+            let asked_at = at.0.div_euclid(1_000_000_000);
+            let waiting = approval::pending_call(&self.account, run.as_str(), &call, &approval, asked_at);
+            self.marks.tokens.insert(id.clone(), approvals.token(&waiting));
+        }
+        let result = ToolResult::waiting(&approval, approval::params(&call, &approval.prefixes));
+        self.pending_approvals.push(PendingApproval::new(&call, description.clone(), approval));
+        Some(tool_calling_result(call, description, toolset, result))
+    }
+
+    fn resolved(&self, call: ToolCall, result: domain::ToolResult, by_client: bool) -> Event {
+        let description = if by_client { format!("Frontend tool: {}", call.name) } else { call.name.clone() };
+        let result = ToolResult::new(result, params(&call));
+        tool_calling_result(call, description, None, result)
     }
 
     fn compaction_started(&mut self, started: &CompactionStarted) -> Event {
@@ -187,27 +214,33 @@ impl Encoder {
 
     fn compacted(&mut self, done: CompactionDone) -> Option<Event> {
         let start = self.compacting.take()?;
-        let messages = history::write(self.run.messages(), &[]);
+        let messages = history::write(self.run.messages(), &self.marks);
         Some(Event::Compacted(Box::new(Compacted::new(&start, done, messages))))
     }
 
     fn suspended(&mut self) -> Event {
-        let waiting = std::mem::take(&mut self.waiting);
         Event::ApprovalRequired(Box::new(ApprovalRequired {
             content: None,
             analysis: None,
-            conversation_history: history::write(self.run.messages(), &waiting),
+            conversation_history: history::write(self.run.messages(), &self.marks),
             follow_up_actions: self.follow_ups,
             requires_approval: true,
-            pending_approvals: [],
-            pending_frontend_tool_calls: waiting.into_iter().map(PendingFrontendCall::from).collect(),
+            pending_approvals: std::mem::take(&mut self.pending_approvals),
+            pending_frontend_tool_calls: self
+                .marks
+                .with_client
+                .iter()
+                .cloned()
+                .map(PendingFrontendCall::from)
+                .collect(),
+            metadata: self.metadata(),
         }))
     }
 
     fn finished(&mut self, analysis: String, reason: String) -> Event {
         Event::AiAnswerEnd(Box::new(AiAnswerEnd {
             analysis,
-            conversation_history: history::write(self.run.messages(), &[]),
+            conversation_history: history::write(self.run.messages(), &self.marks),
             follow_up_actions: self.follow_ups,
             metadata: self.metadata().with_end(reason, self.request_id.clone()),
             runbooks: std::mem::take(&mut self.runbooks),
@@ -223,6 +256,23 @@ impl Projection for Encoder {
     fn broken(&self, why: &Interruption) -> Frame {
         error(StatusCode::INTERNAL_SERVER_ERROR, why.to_string()).frame()
     }
+}
+
+fn tool_calling_result(
+    call: ToolCall,
+    description: String,
+    toolset_name: Option<String>,
+    result: ToolResult,
+) -> Event {
+    Event::ToolCallingResult(Box::new(ToolCallingResult {
+        tool_call_id: call.id.to_string(),
+        tool_name: call.name.clone(),
+        description,
+        role: "tool",
+        result: Some(result),
+        toolset_name,
+        name: call.name,
+    }))
 }
 
 fn params(call: &ToolCall) -> Box<RawValue> {
@@ -248,7 +298,7 @@ fn failed(code: FailureCode, message: String) -> Event {
     }
 }
 
-fn error(status: StatusCode, text: String) -> Event {
+pub(super) fn error(status: StatusCode, text: String) -> Event {
     Event::Error(ErrorEvent {
         description: text.clone(),
         error_code: ANY_OTHER_ERROR,

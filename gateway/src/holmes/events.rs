@@ -1,6 +1,6 @@
 //! The events of the dialect, field by field.
 
-use domain::{ContextSize, RunStarted, ToolCall, ToolStatus, Totals, UsageReported, tokens};
+use domain::{Approval, ContextSize, RunStarted, ToolCall, ToolStatus, Totals, UsageReported, tokens};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::sse::Frame;
 
 use super::{
+    approval::PendingApproval,
     compaction::{Compacted, CompactionStart},
     history::Outgoing,
 };
@@ -105,6 +106,14 @@ impl ToolResult {
         (self.status == SUCCESS).then_some(&*self.params)
     }
 
+    /// The result of a call that waits for a person.
+    pub(super) fn waiting(approval: &Approval, params: Box<RawValue>) -> Self {
+        let command = Some(approval.command.clone()).filter(|command| !command.is_empty());
+        let result =
+            domain::ToolResult { invocation: command, ..domain::ToolResult::error(approval.reason.clone()) };
+        Self { status: "approval_required", ..Self::new(result, params) }
+    }
+
     pub(super) fn new(result: domain::ToolResult, params: Box<RawValue>) -> Self {
         let status = match result.status {
             ToolStatus::Success => SUCCESS,
@@ -165,9 +174,11 @@ pub(super) struct ApprovalRequired {
     pub(super) conversation_history: Vec<Outgoing>,
     pub(super) follow_up_actions: &'static [FollowUp],
     pub(super) requires_approval: bool,
-    /// No tool here waits for an approval.
-    pub(super) pending_approvals: [(); 0],
+    pub(super) pending_approvals: Vec<PendingApproval>,
     pub(super) pending_frontend_tool_calls: Vec<PendingFrontendCall>,
+    /// For the answer that is not streamed.
+    #[serde(skip)]
+    pub(super) metadata: Metadata,
 }
 
 /// A call of a tool that the client runs.

@@ -10,6 +10,7 @@ use crate::problem::Problem;
 use super::{
     history,
     invalid::{self, Errors, Kind, Loc},
+    marks,
     raw::{self, Members, Type},
 };
 
@@ -152,6 +153,11 @@ impl<'a> Fields<'a> {
                 false
             }
         }
+    }
+
+    /// What our own answers have marked in the history.
+    pub(super) fn marks(&self) -> marks::Incoming {
+        self.get(HISTORY).and_then(raw::items).map(|items| marks::Incoming::read(&items)).unwrap_or_default()
     }
 
     pub(super) fn history(&mut self) -> Vec<Message> {

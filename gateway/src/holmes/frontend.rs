@@ -1,16 +1,11 @@
 //! Tools that the client runs: their definitions, and the results with which a client comes back.
 
 use http::StatusCode;
-use serde_json::value::RawValue;
 use wire::agent::{ClientResult, ClientTool};
 
 use crate::problem::Problem;
 
-use super::{
-    fields::Fields,
-    invalid::{Kind, Loc},
-    raw::{Members, Type},
-};
+use super::{fields::Fields, item::Item};
 
 const TOOLS: &str = "frontend_tools";
 const RESULTS: &str = "frontend_tool_results";
@@ -18,7 +13,7 @@ const RESULTS: &str = "frontend_tool_results";
 /// The tools that the client offers.
 pub(super) fn tools(fields: &mut Fields<'_>) -> Vec<ClientTool> {
     let items = fields.list(TOOLS).into_iter().enumerate();
-    items.map(|(index, item)| Item::open(fields, TOOLS, index, item).tool()).collect()
+    items.map(|(index, item)| tool(Item::open(fields, TOOLS, index, item))).collect()
 }
 
 /// The results of tools that an earlier run waits for.
@@ -50,73 +45,17 @@ pub(super) fn check(tools: &[ClientTool], stream: bool) -> Result<(), Problem> {
     }
 }
 
-/// An item of one of the two lists.
-struct Item<'f, 'a> {
-    fields: &'f mut Fields<'a>,
-    path: [Loc; 2],
-    whole: &'a RawValue,
-    members: Members<'a>,
-}
-
-impl<'f, 'a> Item<'f, 'a> {
-    fn open(fields: &'f mut Fields<'a>, list: &'static str, index: usize, whole: &'a RawValue) -> Self {
-        let path = [Loc::Key(list), Loc::Index(index)];
-        let is_object = Type::of(whole) == Type::Object;
-        let members = fields.members(whole, Kind::Object, &path);
-        // What is not an object has been reported as such, and nothing is missing in it.
-        let members = if is_object { members } else { None };
-        Self { fields, path, whole, members: members.unwrap_or_default() }
-    }
-
-    fn at(&self, name: &'static str) -> Vec<Loc> {
-        [&self.path[..], &[Loc::Key(name)]].concat()
-    }
-
-    fn required(&mut self, name: &'static str) -> String {
-        let at = self.at(name);
-        match self.members.get(name).copied() {
-            Some(value) => self.fields.text(value, &at),
-            None => {
-                if Type::of(self.whole) == Type::Object {
-                    self.fields.errors.add(Kind::Missing, &at, self.whole);
-                }
-                String::new()
-            }
+fn tool(mut item: Item<'_, '_>) -> ClientTool {
+    let (name, description) = (item.required("name"), item.required("description"));
+    let (parameters_json, mode) = (item.object("parameters"), item.optional("mode"));
+    let response = item.optional("noop_response").unwrap_or_default();
+    let noop_response = match mode.as_deref() {
+        None | Some("pause") => None,
+        Some("noop") => Some(response),
+        Some(_) => {
+            item.wrong("mode", "Input should be 'pause' or 'noop'");
+            None
         }
-    }
-
-    fn optional(&mut self, name: &'static str) -> Option<String> {
-        let value = self.members.get(name).copied().filter(|value| Type::of(value) != Type::Null)?;
-        let at = self.at(name);
-        Some(self.fields.text(value, &at))
-    }
-
-    fn tool(mut self) -> ClientTool {
-        let (name, description) = (self.required("name"), self.required("description"));
-        let (parameters_json, mode) = (self.parameters(), self.optional("mode"));
-        let response = self.optional("noop_response").unwrap_or_default();
-        let noop_response = match mode.as_deref() {
-            None | Some("pause") => None,
-            Some("noop") => Some(response),
-            Some(_) => {
-                let at = self.at("mode");
-                self.fields.errors.add_value("Input should be 'pause' or 'noop'", &at, self.whole);
-                None
-            }
-        };
-        ClientTool { name, description, parameters_json, noop_response }
-    }
-
-    fn parameters(&mut self) -> String {
-        let Some(value) = self.members.get("parameters").copied() else { return String::new() };
-        let at = self.at("parameters");
-        match Type::of(value) {
-            Type::Null => String::new(),
-            Type::Object => value.get().to_owned(),
-            Type::Array | Type::String | Type::Bool | Type::Number => {
-                self.fields.errors.add(Kind::Dict, &at, value);
-                String::new()
-            }
-        }
-    }
+    };
+    ClientTool { name, description, parameters_json, noop_response }
 }

@@ -9,6 +9,8 @@ use domain::{CallId, Image, Message, Part, Role, Thinking, ToolCall, tokens};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::marks;
+
 /// Stands for the system prompt in histories of clients that have none of their own.
 const PLACEHOLDER: &str = "(system prompt of the server)";
 
@@ -153,9 +155,10 @@ fn read_part(part: ContentPart) -> Option<Part> {
 
 fn read_call(call: IncomingCall) -> ToolCall {
     let IncomingFunction { name, arguments } = call.function;
-    let arguments: serde_json::Map<_, _> =
-        arguments.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    ToolCall { id: CallId::new(call.id), name, arguments: serde_json::Value::Object(arguments).to_string() }
+    // Kept as they are: an approval is for these very bytes.
+    let is_object = |text: &String| serde_json::from_str::<serde_json::Map<_, _>>(text).is_ok();
+    let arguments = arguments.filter(is_object).unwrap_or_else(|| "{}".to_owned());
+    ToolCall { id: CallId::new(call.id), name, arguments }
 }
 
 /// A message as clients get it.
@@ -183,6 +186,9 @@ pub(super) struct Made {
     reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     thinking_blocks: Vec<ThinkingBlock>,
+    /// Standing permissions: [`marks::GRANTS`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    approval_grants: Vec<String>,
     token_count: u64,
 }
 
@@ -201,6 +207,11 @@ struct OutgoingCall {
     /// The client has to run it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pending_frontend: bool,
+    /// A person has to decide.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pending_approval: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval_token: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -210,10 +221,10 @@ struct OutgoingFunction {
 }
 
 /// A conversation as a client gets it, with the calls marked that wait for it.
-pub(super) fn write(messages: &[Message], waiting: &[ToolCall]) -> Vec<Outgoing> {
+pub(super) fn write(messages: &[Message], marks: &marks::Outgoing) -> Vec<Outgoing> {
     let placeholder = needs_placeholder(messages).then(|| Message::text(Role::System, PLACEHOLDER));
     let messages = placeholder.into_iter().chain(sent(messages).cloned());
-    messages.map(|message| write_message(message, waiting)).collect()
+    messages.map(|message| write_message(message, marks)).collect()
 }
 
 /// How many messages a client gets.
@@ -229,16 +240,17 @@ fn needs_placeholder(messages: &[Message]) -> bool {
     sent(messages).next().is_none_or(|first| first.role != Role::System)
 }
 
-fn write_message(mut message: Message, waiting: &[ToolCall]) -> Outgoing {
+fn write_message(mut message: Message, marks: &marks::Outgoing) -> Outgoing {
     match message.client_json.take().map(RawValue::from_string) {
         Some(Ok(json)) => Outgoing::Verbatim(json),
-        Some(Err(_)) | None => Outgoing::Made(Box::new(make(message, waiting))),
+        Some(Err(_)) | None => Outgoing::Made(Box::new(make(message, marks))),
     }
 }
 
-fn make(message: Message, waiting: &[ToolCall]) -> Made {
+fn make(message: Message, marks: &marks::Outgoing) -> Made {
     let token_count = tokens::of_message(&message);
     let reasoning_content = message.joined_thinking();
+    let approval_grants = message.answers.as_ref().map(|(call, _)| marks.grants(call)).unwrap_or_default();
     let (tool_call_id, name) = match message.answers {
         Some((call, name)) => (Some(call.as_str().to_owned()), Some(name)),
         None => (None, None),
@@ -259,9 +271,10 @@ fn make(message: Message, waiting: &[ToolCall]) -> Made {
         tool_call_id,
         name,
         content: write_content(content),
-        tool_calls: message.tool_calls.into_iter().map(|call| write_call(call, waiting)).collect(),
+        tool_calls: message.tool_calls.into_iter().map(|call| write_call(call, marks)).collect(),
         reasoning_content,
         thinking_blocks,
+        approval_grants,
         token_count,
     }
 }
@@ -292,10 +305,18 @@ fn write_thinking(thinking: Thinking) -> Option<ThinkingBlock> {
     }
 }
 
-fn write_call(call: ToolCall, waiting: &[ToolCall]) -> OutgoingCall {
-    let pending_frontend = waiting.iter().any(|waits| waits.id == call.id);
+fn write_call(call: ToolCall, marks: &marks::Outgoing) -> OutgoingCall {
+    let pending_frontend = marks.waits_for_client(&call);
+    let approval_token = marks.tokens.get(&call.id).cloned();
     let function = OutgoingFunction { arguments: call.arguments, name: call.name };
-    OutgoingCall { function, id: call.id.as_str().to_owned(), r#type: "function", pending_frontend }
+    OutgoingCall {
+        function,
+        id: call.id.as_str().to_owned(),
+        r#type: "function",
+        pending_frontend,
+        pending_approval: approval_token.is_some(),
+        approval_token,
+    }
 }
 
 fn role_name(role: Role) -> &'static str {

@@ -1,12 +1,14 @@
 //! The HolmesGPT dialects: the current one, `POST /api/chat` and `GET /api/model`, and the older one.
 //!
 //! * `request`, `fields`, `raw`, `invalid`: what clients send, and the 422 that they get for anything else
-//! * `history`: the conversation that clients hold, in and out
+//! * `history`: the conversation that clients hold, in and out; `marks`: what is marked in it
+//! * `frontend`, `approval`: what goes on at the client: its tools, and a person's decisions
 //! * `encode`, `events`: domain events in, wire events out
 //! * `compaction`: the wire events of conversations that were too long
 //! * `reply`: the same, gathered into one JSON answer
 //! * `older`: investigations, issues and workloads, which are questions of another shape
 
+mod approval;
 mod compaction;
 mod encode;
 mod events;
@@ -14,6 +16,8 @@ mod fields;
 mod frontend;
 mod history;
 mod invalid;
+mod item;
+mod marks;
 mod older;
 mod raw;
 mod reply;
@@ -27,7 +31,9 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
-use http::HeaderValue;
+use grants::Decider;
+use http::{HeaderValue, StatusCode};
+use runtime::clock;
 use serde::Serialize;
 use wire::agent::ChatRequest;
 
@@ -36,10 +42,11 @@ use crate::{
     body,
     exchange::{RUN_ID, RequestId},
     problem::Problem,
-    state::Shared,
+    sse,
+    state::{ACCOUNT, Shared},
 };
 use encode::Encoder;
-use reply::Reply;
+use reply::{End, Reply};
 
 /// The routes of both dialects.
 pub(crate) fn routes() -> Router<Arc<Shared>> {
@@ -75,18 +82,34 @@ async fn answer_chat(
     streams: bool,
 ) -> Result<Response, Problem> {
     let body = body::read_json(request, &shared.config).await?;
-    let request::Question { stream, chat } = request::parse(&body, streams)?;
+    let request::Question { stream, mut chat, decided } = request::parse(&body, streams)?;
     drop(body);
+    let by = Decider { account: ACCOUNT, principal: "", now: clock::unix_nanos() / 1_000_000_000 };
+    if let Err(nothing) = decided.apply(&mut chat, shared.approvals.as_ref(), by) {
+        return Ok(refused(&nothing.to_string(), stream));
+    }
     let answer = ask(shared, chat).await?;
     let run_id = answer.run_id().to_owned();
-    let encoder = Encoder::new(id.into_string());
+    let encoder = Encoder::new(id.into_string(), shared.approvals.clone());
     let response = if stream {
         answer.stream(encoder, shared.config.heartbeat)
     } else {
-        let (end, tool_calls) = reply::gather(answer, encoder).await?;
-        Json(Reply::new(end, tool_calls)).into_response()
+        let reply = match reply::gather(answer, encoder).await? {
+            (End::Answered(end), tool_calls) => Reply::new(*end, tool_calls),
+            (End::Waits(waits), tool_calls) => Reply::waiting(*waits, tool_calls),
+        };
+        Json(reply).into_response()
     };
     Ok(with_run_id(response, &run_id))
+}
+
+/// The answer to a request that goes on with nothing: clients that stream look for an event.
+fn refused(why: &str, stream: bool) -> Response {
+    if !stream {
+        return Problem::new(StatusCode::BAD_REQUEST, why).into_response();
+    }
+    let frame = encode::error(StatusCode::BAD_REQUEST, why.to_owned()).frame().encode(None);
+    sse::response(futures_util::stream::iter([frame]))
 }
 
 /// Asks the agent. By configuration the default model stands for unknown ones.

@@ -1,6 +1,5 @@
 //! The answer that is not streamed: the events of the stream, gathered into one JSON object.
 
-use http::StatusCode;
 use serde::Serialize;
 
 use crate::{
@@ -9,8 +8,9 @@ use crate::{
 };
 
 use super::{
+    approval::PendingApproval,
     encode::Encoder,
-    events::{AiAnswerEnd, Event, FollowUp, Metadata, ToolCallingResult, ToolResult},
+    events::{AiAnswerEnd, ApprovalRequired, Event, FollowUp, Metadata, ToolCallingResult, ToolResult},
     history::Outgoing,
 };
 
@@ -21,8 +21,18 @@ pub(super) struct Reply {
     conversation_history: Vec<Outgoing>,
     tool_calls: Vec<Called>,
     follow_up_actions: &'static [FollowUp],
-    pending_approvals: Option<()>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    requires_approval: bool,
+    pending_approvals: Option<Vec<PendingApproval>>,
     metadata: Metadata,
+}
+
+/// How a run ended that was not streamed.
+#[derive(Debug)]
+pub(super) enum End {
+    Answered(Box<AiAnswerEnd>),
+    /// A person has to decide first.
+    Waits(Box<ApprovalRequired>),
 }
 
 /// A tool call that has ended.
@@ -40,17 +50,14 @@ pub(super) struct Called {
 pub(super) async fn gather(
     mut answer: Answer,
     mut encoder: Encoder,
-) -> Result<(AiAnswerEnd, Vec<ToolCallingResult>), Problem> {
+) -> Result<(End, Vec<ToolCallingResult>), Problem> {
     let mut tool_calls = Vec::new();
     while let Some(event) = answer.next().await? {
         match encoder.encode(event) {
             Some(Event::ToolCallingResult(result)) => tool_calls.push(*result),
-            Some(Event::AiAnswerEnd(end)) => return Ok((*end, tool_calls)),
+            Some(Event::AiAnswerEnd(end)) => return Ok((End::Answered(end), tool_calls)),
             Some(Event::Error(error)) => return Err(Problem::new(error.status, &error.description)),
-            Some(Event::ApprovalRequired(_)) => {
-                let text = "The run waits for the client, which needs a stream";
-                return Err(Problem::new(StatusCode::BAD_REQUEST, text));
-            }
+            Some(Event::ApprovalRequired(waits)) => return Ok((End::Waits(waits), tool_calls)),
             Some(
                 Event::StartToolCalling(_)
                 | Event::AiMessage(_)
@@ -72,8 +79,21 @@ impl Reply {
             conversation_history: end.conversation_history,
             tool_calls: tool_calls.into_iter().map(Called::from).collect(),
             follow_up_actions: end.follow_up_actions,
+            requires_approval: false,
             pending_approvals: None,
             metadata: end.metadata,
+        }
+    }
+
+    pub(super) fn waiting(waits: ApprovalRequired, tool_calls: Vec<ToolCallingResult>) -> Self {
+        Self {
+            analysis: String::new(),
+            conversation_history: waits.conversation_history,
+            tool_calls: tool_calls.into_iter().map(Called::from).collect(),
+            follow_up_actions: waits.follow_up_actions,
+            requires_approval: true,
+            pending_approvals: Some(waits.pending_approvals),
+            metadata: waits.metadata,
         }
     }
 }

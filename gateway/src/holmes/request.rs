@@ -9,6 +9,7 @@ use wire::agent::ChatRequest;
 use crate::problem::Problem;
 
 use super::{
+    approval::Decided,
     fields::Fields,
     frontend,
     invalid::{Kind, Loc},
@@ -24,8 +25,10 @@ const BEHAVIOR_CONTROLS: &str = "behavior_controls";
 pub(super) struct Question {
     /// Whether the answer is streamed.
     pub(super) stream: bool,
-    /// The question as the agent takes it.
+    /// The question as the agent takes it, but for the decisions.
     pub(super) chat: ChatRequest,
+    /// What a person decided about calls of the history.
+    pub(super) decided: Decided,
 }
 
 /// Reads a body. The answer is streamed if the route or the body says so.
@@ -33,7 +36,8 @@ pub(super) fn parse(body: &[u8], streams: bool) -> Result<Question, Problem> {
     let mut fields = Fields::parse(body)?;
     fields.first_role()?;
     let (client_tools, client_results) = (frontend::tools(&mut fields), frontend::results(&mut fields));
-    let resumes = !client_results.is_empty();
+    let decided = Decided::read(&mut fields);
+    let resumes = !client_results.is_empty() || decided.resumes();
     let chat = ChatRequest {
         caller: None,
         question: if resumes {
@@ -52,11 +56,13 @@ pub(super) fn parse(body: &[u8], streams: bool) -> Result<Question, Problem> {
         alert_history: None,
         client_tools,
         client_results,
+        approvals: fields.flag("enable_tool_approval", false),
+        ..ChatRequest::default()
     };
     let stream = fields.flag("stream", false) || streams;
     fields.finish()?;
     frontend::check(&chat.client_tools, stream)?;
-    Ok(Question { stream, chat })
+    Ok(Question { stream, chat, decided })
 }
 
 impl Fields<'_> {

@@ -84,7 +84,7 @@ pub(crate) fn log(kinds: Vec<EventKind>) -> Vec<Event> {
     let event = |(kind, position)| Event {
         run: RunId::new("run-1"),
         position,
-        time: Timestamp(0),
+        time: Timestamp(runtime::clock::unix_nanos()),
         agent: AgentId::main(),
         parent: None,
         kind,

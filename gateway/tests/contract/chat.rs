@@ -100,7 +100,7 @@ async fn the_question_reaches_the_agent_whole() {
     );
     assert_eq!(history[1].joined_text(), "look");
     assert_eq!(history[2].joined_thinking().as_deref(), Some("Hm."));
-    assert_eq!(history[2].tool_calls[0].arguments, r#"{"a":2,"b":1}"#);
+    assert_eq!(history[2].tool_calls[0].arguments, r#"{"b": 1, "a": 2}"#, "as it was shown");
     assert_eq!(history[3].answers.as_ref().unwrap().0.as_str(), "c1");
     for (message, sent) in history.iter().zip(body["conversation_history"].as_array().unwrap()) {
         assert_eq!(serde_json::from_str::<Value>(message.client_json.as_ref().unwrap()).unwrap(), *sent);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     agent::Act,
     conversation::{counted, finished, said, started},
-    world::{World, json as reply},
+    world::{World, events as events_of, json as reply},
 };
 
 fn begun() -> Vec<EventKind> {
@@ -44,13 +44,7 @@ async fn stream(path: &str, events: Vec<EventKind>) -> Vec<(String, Value)> {
     let world = World::new(Config::default(), Act::Play(events)).await;
     let body = json!({"ask": "and now?", "stream": true, "conversation_history": null, "issue_type": "Crash",
         "investigation_result": {"result": "x"}});
-    let text = world.post(path, &body.to_string()).send().await.unwrap().text().await.unwrap();
-    let frame = |frame: &str| {
-        let mut lines = frame.lines().skip(1);
-        let mut field = |name| lines.next().unwrap().strip_prefix(name).unwrap().to_owned();
-        (field("event: "), serde_json::from_str(&field("data: ")).unwrap())
-    };
-    text.split_terminator("\n\n").map(frame).collect()
+    events_of(world.post(path, &body.to_string())).await
 }
 
 fn names(events: &[(String, Value)]) -> Vec<&str> {

@@ -17,7 +17,8 @@ pub(crate) fn started(messages: Vec<Message>) -> EventKind {
         structured: false,
         client_tools: Vec::new(),
         runbooks: Vec::new(),
-        account: String::new(),
+        approvals: true,
+        account: "default".to_owned(),
         principal: String::new(),
     })
 }
@@ -52,7 +53,7 @@ pub(crate) fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
     ToolCall { id: CallId::new(id), name: name.to_owned(), arguments: arguments.to_owned() }
 }
 
-fn tool_started(call: ToolCall, description: &str, toolset: Option<&str>) -> EventKind {
+pub(crate) fn tool_started(call: ToolCall, description: &str, toolset: Option<&str>) -> EventKind {
     EventKind::ToolStarted { call, description: description.to_owned(), toolset: toolset.map(str::to_owned) }
 }
 

@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod agent;
+mod approvals;
 mod chat;
 mod compaction;
 mod conversation;

@@ -73,6 +73,18 @@ pub(crate) async fn json(request: RequestBuilder) -> (u16, Value) {
     (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
 }
 
+/// The events of a stream, heartbeats left out.
+pub(crate) async fn events(request: RequestBuilder) -> Vec<(String, Value)> {
+    let text = request.send().await.unwrap().text().await.unwrap();
+    let frames = text.split("\n\n").filter(|frame| !frame.is_empty() && !frame.starts_with(':'));
+    let field = |frame: &str, name: &str| {
+        frame.lines().find_map(|line| line.strip_prefix(name).map(str::to_owned)).unwrap_or_default()
+    };
+    frames
+        .map(|frame| (field(frame, "event: "), serde_json::from_str(&field(frame, "data: ")).unwrap()))
+        .collect()
+}
+
 pub(crate) fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
     response.headers().get(name).map(|value| value.to_str().unwrap())
 }

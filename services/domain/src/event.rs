@@ -1,8 +1,8 @@
 //! The log of a run: an ordered list of events from which everything else can be derived.
 
 use crate::{
-    AgentId, CallId, Ceiling, ClientTool, ContextSize, Message, MessageId, OutputStream, RunId, ToolCall,
-    ToolResult, Totals, Usage,
+    AgentId, Approval, CallId, Ceiling, ClientTool, ContextSize, Message, MessageId, OutputStream,
+    Permission, RunId, ToolCall, ToolResult, Totals, Usage,
 };
 
 /// Nanoseconds since the Unix epoch.
@@ -88,6 +88,24 @@ pub enum EventKind {
         /// The call.
         call: CallId,
     },
+    /// A tool call waits for a person's decision.
+    ApprovalRequested {
+        /// The call.
+        call: CallId,
+        /// What is to be decided.
+        approval: Approval,
+    },
+    /// A person allowed a call that an earlier run left open in the history: it begins now.
+    CallApproved {
+        /// The call.
+        call: ToolCall,
+        /// What it will do, in one line.
+        description: String,
+        /// Toolset of the tool; `None` for an unknown tool.
+        toolset: Option<String>,
+        /// The permission.
+        permission: Permission,
+    },
     /// A call that an earlier run left open in the history got its result.
     CallResolved {
         /// The call.
@@ -168,6 +186,8 @@ pub struct RunStarted {
     pub client_tools: Vec<ClientTool>,
     /// Runbooks that the question is about, by id, best first.
     pub runbooks: Vec<String>,
+    /// Whether the client can put a call to a person.
+    pub approvals: bool,
     /// Account that owns the run.
     pub account: String,
     /// Who asked.

@@ -31,5 +31,8 @@ pub use image::{BadImage, Image};
 pub use limits::{Ceiling, Limits};
 pub use message::{Message, Part, Role, Thinking, ToolCall};
 pub use run::{Effect, Input, ModelReply, Outcome, Run, Step, SummaryRequest};
-pub use tool::{ClientTool, ClientToolMode, OutputStream, ToolPlan, ToolResult, ToolStatus, ToolVerdict};
+pub use tool::{
+    Approval, ClientTool, ClientToolMode, OutputStream, Permission, ToolEffect, ToolPlan, ToolResult,
+    ToolStatus, ToolVerdict,
+};
 pub use usage::{ContextSize, Totals, Usage};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::CallId;
+use crate::{CallId, RunId};
 
 /// What the owner of a tool says of a call before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +26,47 @@ pub enum ToolVerdict {
     Refuse(String),
     /// The client runs it and comes back with the result.
     AskClient,
+    /// It may if a person allows it.
+    AskPerson(Approval),
+}
+
+/// What a call can do to the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolEffect {
+    /// It changes nothing and may run again.
+    Read,
+    /// It reads what may hold secrets.
+    SensitiveRead,
+    /// It changes something and runs at most once.
+    Mutation,
+}
+
+/// What a person is asked to allow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// Why it does not run unasked.
+    pub reason: String,
+    /// The command as it would run, with control characters made visible; empty if it is none.
+    pub command: String,
+    /// What it would touch: a cluster or a host; empty if that is not known.
+    pub target: String,
+    /// What it can do.
+    pub effect: ToolEffect,
+    /// Beginnings of commands that could be allowed for later calls.
+    pub prefixes: Vec<String>,
+    /// Version of the policy that asks.
+    pub policy: String,
+}
+
+/// A person's permission to run one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permission {
+    /// The run that asked for it.
+    pub run: RunId,
+    /// What the edge that knows the person has signed, for the executor.
+    pub grant: Vec<u8>,
+    /// What was allowed for later calls along with it, signed likewise.
+    pub standing: Vec<Vec<u8>>,
 }
 
 /// A tool that the client offers.

@@ -2,7 +2,8 @@
 
 use aws_lc_rs::digest;
 use prost::Message as _;
-use wire::executor::{Grant, SignedGrant};
+use prost_types::Timestamp;
+use wire::executor::{Grant, SignedGrant, grant::Scope};
 
 use crate::{Context, KeyRing, SigningKey};
 
@@ -23,8 +24,41 @@ pub enum Invalid {
     Expired,
 }
 
-/// Signs a grant: an encoded [`SignedGrant`].
-pub fn sign(key: &SigningKey, grant: &Grant) -> Vec<u8> {
+/// Seconds within which an approved call must start.
+const EXACT_LIFE: i64 = 600;
+/// Seconds for which a prefix stays allowed.
+const STANDING_LIFE: i64 = 24 * 3600;
+
+/// Who decides, for whom, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Decider<'a> {
+    /// Account of the run that asks.
+    pub account: &'a str,
+    /// Person or program within it.
+    pub principal: &'a str,
+    /// Seconds of the Unix epoch.
+    pub now: i64,
+}
+
+/// Allows what a scope covers: 10 minutes for one execution, a day for the beginnings of commands. The result is an
+/// encoded [`SignedGrant`].
+pub fn allow(key: &SigningKey, scope: Scope, by: Decider<'_>) -> Vec<u8> {
+    let life = match &scope {
+        Scope::Exact(_) => EXACT_LIFE,
+        Scope::Standing(_) => STANDING_LIFE,
+    };
+    let at = |seconds| Some(Timestamp { seconds, nanos: 0 });
+    let grant = Grant {
+        account: by.account.to_owned(),
+        principal: by.principal.to_owned(),
+        issued_at: at(by.now),
+        expires_at: at(by.now.saturating_add(life)),
+        scope: Some(scope),
+    };
+    sign(key, &grant)
+}
+
+fn sign(key: &SigningKey, grant: &Grant) -> Vec<u8> {
     let grant = grant.encode_to_vec();
     let signature = key.sign(Context::Grant, &grant);
     let signed = SignedGrant { grant: grant.into(), signature: signature.into(), key_id: key.public().id() };
@@ -55,8 +89,7 @@ pub fn sha256(text: &str) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use prost_types::Timestamp;
-    use wire::executor::{StandingScope, grant::Scope};
+    use wire::executor::StandingScope;
 
     use super::*;
 

@@ -10,5 +10,5 @@
 mod grant;
 mod key;
 
-pub use grant::{Invalid, sha256, sign, verify};
+pub use grant::{Decider, Invalid, allow, sha256, verify};
 pub use key::{Context, KeyError, KeyRing, PublicKey, SigningKey};

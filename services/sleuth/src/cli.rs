@@ -86,6 +86,8 @@ pub(crate) struct Serve {
     #[arg(long, env = "SLEUTH_TOOLSETS", value_name = "FILE")]
     pub(crate) toolsets: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
     pub(crate) answering: Answering,
 }
 
@@ -97,6 +99,8 @@ pub(crate) struct Gateway {
     /// The agent behind it. [default: http://127.0.0.1:50051]
     #[arg(long, env = "SLEUTH_AGENT", value_name = "URL")]
     pub(crate) agent: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: Data,
 }
 
 /// `sleuth agent`.
@@ -130,6 +134,14 @@ pub(crate) struct Executor {
     /// End when this process ends. Set by `sleuth serve` for its own executor.
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) parent: Option<u32>,
+}
+
+/// What outlives the process.
+#[derive(Debug, Args)]
+pub(crate) struct Data {
+    /// Folder for what outlives the process. [default: $XDG_STATE_HOME/sleuth or ~/.local/state/sleuth]
+    #[arg(long, env = "SLEUTH_DATA_DIR", value_name = "FOLDER")]
+    pub(crate) data_dir: Option<PathBuf>,
 }
 
 /// The HTTP side.

@@ -5,9 +5,10 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 use domain::Limits;
+use grants::SigningKey;
 use runtime::{auth::ApiKey, telemetry};
 
-use crate::cli::{Answering, General, Http, LogFormat};
+use crate::cli::{Answering, Data, General, Http, LogFormat};
 
 /// What the file may say.
 #[derive(Debug, Default, serde::Deserialize)]
@@ -25,6 +26,7 @@ pub(crate) struct File {
     cluster_name: Option<String>,
     runbooks: Option<PathBuf>,
     toolsets: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
     enabled_prompts: Option<Vec<String>>,
     max_steps: Option<u32>,
     max_cost: Option<f64>,
@@ -37,6 +39,14 @@ pub(crate) struct File {
     unknown_model_falls_back: bool,
     log: Option<String>,
     log_format: Option<LogFormat>,
+}
+
+/// A folder for what outlives the process.
+#[derive(Debug)]
+pub(crate) struct DataDir {
+    pub(crate) path: PathBuf,
+    /// Without it being named, doing without is better than not starting.
+    pub(crate) named: bool,
 }
 
 /// A variable of the environment, if it is set to something.
@@ -99,6 +109,17 @@ impl File {
         flag.or_else(|| self.toolsets.clone())
     }
 
+    /// The folder for what outlives the process, if there can be one, and whether somebody named it.
+    pub(crate) fn data_dir(&self, flags: &Data) -> Option<DataDir> {
+        let named = flags.data_dir.clone().or_else(|| self.data_dir.clone());
+        let home = || variable("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+        let usual = || variable("XDG_STATE_HOME").map(PathBuf::from).or_else(home);
+        match named {
+            Some(path) => Some(DataDir { path, named: true }),
+            None => usual().map(|state| DataDir { path: state.join("sleuth"), named: false }),
+        }
+    }
+
     /// Where metrics are served, if anywhere.
     pub(crate) fn metrics_address(&self, flag: Option<&str>) -> Option<String> {
         flag.map(str::to_owned).or_else(|| self.metrics.clone())
@@ -108,12 +129,14 @@ impl File {
     pub(crate) fn gateway(
         &self,
         http: &Http,
+        signing_key: SigningKey,
         metrics: gateway::MetricsText,
     ) -> anyhow::Result<gateway::Config> {
         let origins = http.cors_origins.clone().or_else(|| self.cors_origins.clone()).unwrap_or_default();
         let origins = origins.iter().map(|origin| origin.parse()).collect::<Result<_, _>>();
         Ok(gateway::Config {
             api_key: api_key(),
+            signing_key: Some(signing_key),
             allowed_hosts: http
                 .allowed_hosts
                 .clone()

@@ -38,6 +38,8 @@ fn of(kind: &EventKind) -> Option<State> {
         | EventKind::ToolOutput { .. }
         | EventKind::ToolFinished { .. }
         | EventKind::ClientToolRequested { .. }
+        | EventKind::ApprovalRequested { .. }
+        | EventKind::CallApproved { .. }
         | EventKind::CallResolved { .. }
         | EventKind::CompactionStarted(_)
         | EventKind::CompactionDone(_)

@@ -21,12 +21,16 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{MethodRouter, post},
 };
+use http::StatusCode;
 
 use crate::{body, exchange::RequestId, problem::Problem, state::Shared};
 use reply::{Encoder, Whole};
 use request::Asked;
 
-use super::{encode, reply::gather};
+use super::{
+    encode,
+    reply::{End, gather},
+};
 
 /// How an answer is given.
 #[derive(Clone, Copy, Debug)]
@@ -67,12 +71,15 @@ async fn answer(
     drop(body);
     let answer = super::ask(&shared, chat).await?;
     let run_id = answer.run_id().to_owned();
-    let encoder = encode::Encoder::new(id.into_string());
+    let encoder = encode::Encoder::new(id.into_string(), None);
     let response = match delivery {
         Delivery::Streamed => answer.stream(Encoder::new(encoder, form, shown), shared.config.heartbeat),
         Delivery::Whole => {
-            let (end, calls) = gather(answer, encoder).await?;
-            Json(Whole::new(end, calls, &form, shown)).into_response()
+            let (End::Answered(end), calls) = gather(answer, encoder).await? else {
+                // Nobody can be asked here, and the agent was told so.
+                return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "The run waits for an approval"));
+            };
+            Json(Whole::new(*end, calls, &form, shown)).into_response()
         }
     };
     Ok(super::with_run_id(response, &run_id))

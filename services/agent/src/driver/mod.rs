@@ -8,11 +8,11 @@ mod batch;
 mod form;
 mod using;
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{
-    AgentId, CallId, Effect, Event, EventKind, Input, Message, MessageId, Role, Run, Step, SummaryRequest,
-    Timestamp, ToolCall,
+    AgentId, CallId, Effect, Event, EventKind, Input, Message, MessageId, Permission, Role, Run, Step,
+    SummaryRequest, Timestamp, ToolCall,
 };
 use model::{Model, ToolSpec};
 use runtime::clock;
@@ -49,6 +49,8 @@ pub(crate) struct Setup {
     pub form: Option<Form>,
     /// On whose behalf tools are called.
     pub context: Context,
+    /// Time that the run may take.
+    pub wall_time: Duration,
     /// Cancelled when the run must stop; says why in [`Progress`].
     pub cancel: CancellationToken,
     /// What others see of the run.
@@ -95,7 +97,12 @@ impl Driver {
 
     /// Drives the run to its end.
     pub(crate) async fn drive(mut self) {
-        let step = self.run.step(Input::Begin);
+        let mut step = self.run.step(Input::Begin);
+        if step == Step::default() {
+            // It goes on with calls that a person allowed.
+            step.effects = self.run.in_flight();
+            step.effects.push(Effect::ArmTimer(self.setup.wall_time));
+        }
         let mut ended = self.take(step).await;
         while !ended {
             let step = self.next().await;
@@ -187,7 +194,7 @@ impl Driver {
                 self.planning = Some(AbortOnDropHandle::new(tokio::spawn(planning.in_current_span())));
             }
             Effect::StopPlan => self.planning = None,
-            Effect::RunTool(call) => self.run_tool(call),
+            Effect::RunTool { call, permission } => self.run_tool(call, permission),
             Effect::StopTool(call) => drop(self.using.remove(&call)),
             Effect::ArmTimer(after) => self.timer = Some(Instant::now() + after),
             Effect::Finish => return true,
@@ -200,10 +207,10 @@ impl Driver {
         self.asking = Some(AbortOnDropHandle::new(tokio::spawn(asking.in_current_span())));
     }
 
-    fn run_tool(&mut self, call: ToolCall) {
+    fn run_tool(&mut self, call: ToolCall, permission: Option<Permission>) {
         let id = call.id.clone();
         let label = self.setup.tools_label(&call.name);
-        let running = self.setup.tools.run(call, &self.setup.context);
+        let running = self.setup.tools.run(call, permission, &self.setup.context);
         let tools = self.setup.tools.clone();
         let using = using::follow(tools, running, id.clone(), label, self.inputs.clone());
         self.using.insert(id, AbortOnDropHandle::new(tokio::spawn(using)));

@@ -1,14 +1,14 @@
 //! Requests, checked on their way in.
 
-use domain::{CallId, Image};
+use domain::{CallId, Image, Permission, RunId};
 use tonic::Status;
-use wire::agent::ChatRequest;
+use wire::agent::{ChatRequest, ClientResult, decision};
 
 use crate::{
     config::Config,
     driver::Form,
     prompt::{File, Sections},
-    runs::{Question, Refusal},
+    runs::{Brought, Decision, Question, Refusal},
     tools::AlertHistory,
 };
 
@@ -16,7 +16,8 @@ use super::account;
 
 /// A question from the wire.
 pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question, Status> {
-    if request.question.trim().is_empty() && request.client_results.is_empty() {
+    if request.question.trim().is_empty() && request.client_results.is_empty() && request.decisions.is_empty()
+    {
         return Err(Status::invalid_argument("question: it is empty; ask something"));
     }
     let history = request.history.into_iter().enumerate().map(|(at, message)| {
@@ -28,11 +29,10 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         model: Some(request.model).filter(|name| !name.is_empty()),
         images: images(request.images)?,
         client_tools: request.client_tools.into_iter().map(Into::into).collect(),
-        client_results: request
-            .client_results
-            .into_iter()
-            .map(|given| (CallId::new(given.call_id), given.result))
-            .collect(),
+        brought: brought(request.client_results, request.decisions)?,
+        approvals: request.approvals,
+        standing: request.standing_grants.into_iter().map(Into::into).collect(),
+        session: request.session,
         form: form(&request.response_format_json)?,
         sections: Sections::choose(config.enabled_prompts.as_ref(), &request.behavior_controls),
         files: request.files.into_iter().map(|file| File { name: file.name, text: file.text }).collect(),
@@ -55,6 +55,22 @@ fn images(images: Vec<wire::agent::Image>) -> Result<Vec<Image>, Status> {
         Err(error) => Err(Status::invalid_argument(format!("images[{at}]: {error}"))),
     });
     images.collect()
+}
+
+fn brought(results: Vec<ClientResult>, decisions: Vec<wire::agent::Decision>) -> Result<Brought, Status> {
+    let results = results.into_iter().map(|given| (CallId::new(given.call_id), given.result)).collect();
+    let decisions = decisions.into_iter().enumerate().map(|(at, given)| {
+        let decision = match given.decision {
+            Some(decision::Decision::Grant(grant)) => {
+                let (run, standing) = (RunId::new(given.run_id), given.standing_grants);
+                Decision::Approved(Permission { run, grant, standing })
+            }
+            Some(decision::Decision::Denial(why)) => Decision::Denied(why),
+            None => return Err(Status::invalid_argument(format!("decisions[{at}]: it decides nothing"))),
+        };
+        Ok((CallId::new(given.call_id), decision))
+    });
+    Ok(Brought { results, decisions: decisions.collect::<Result<_, _>>()? })
 }
 
 fn form(json: &str) -> Result<Option<Form>, Status> {

@@ -6,15 +6,16 @@ mod progress;
 mod reader;
 mod table;
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
+use bytes::Bytes;
 use domain::{
-    AgentId, CallId, ClientTool, ContextSize, Event, EventKind, Image, Limits, LogId, Message, Part, Run,
-    RunId, RunStarted, Timestamp, tokens,
+    AgentId, ClientTool, ContextSize, Event, EventKind, Image, Limits, LogId, Message, Part, Permission, Run,
+    RunId, RunStarted, Timestamp, ToolCall, tokens,
 };
 use model::{Catalogue, Model, UnknownModel};
 use runtime::clock;
-use store::{Creation, Kind, Lease, Meta, NewLog, Store};
+use store::{Creation, Kind, Lease, Meta, NewLog, Post, Store};
 use tokio::time::{Instant, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
@@ -29,6 +30,8 @@ use crate::{
 };
 
 use heart::Heart;
+use open_calls::Settled;
+pub(crate) use open_calls::{Brought, Decision};
 pub(crate) use progress::{Progress, State};
 pub(crate) use reader::Reader;
 use table::{Seat, Table};
@@ -41,8 +44,14 @@ pub(crate) struct Question {
     pub model: Option<String>,
     pub images: Vec<Image>,
     pub client_tools: Vec<ClientTool>,
-    /// Results of the client's tools, by the call of an earlier run.
-    pub client_results: HashMap<CallId, String>,
+    /// What the client brings for calls that an earlier run left open.
+    pub brought: Brought,
+    /// Whether the client can put a call to a person.
+    pub approvals: bool,
+    /// Signed standing permissions.
+    pub standing: Vec<Bytes>,
+    /// The session that they belong to.
+    pub session: String,
     pub form: Option<Form>,
     pub sections: Sections,
     pub files: Vec<File>,
@@ -130,7 +139,7 @@ impl Runs {
         }
         let model = self.models.get(question.model.as_deref())?;
         self.check_sight(&*model, &question)?;
-        let settled = open_calls::settle(&question.history, &question.client_results);
+        let settled = open_calls::settle(&question.history, &question.brought);
         if question.text.is_empty() && settled.is_empty() {
             return Err(Refusal::NothingToDo);
         }
@@ -147,6 +156,8 @@ impl Runs {
             run: id.clone(),
             account: question.account.clone(),
             principal: question.principal.clone(),
+            session: std::mem::take(&mut question.session),
+            standing: standing(std::mem::take(&mut question.standing), &settled),
             deadline: Instant::now() + limits.wall_time + limits.answer_time,
         };
         if let Some(wanted) = &question.alert_history {
@@ -170,7 +181,9 @@ impl Runs {
         let started = started(&question, &*model, &prompt, &system);
         let mut run = Run::new(question.limits);
         let mut events = vec![EventKind::RunStarted(started)];
-        events.extend(settled);
+        for settled in settled {
+            events.push(self.settled(settled, &tools, &context).await?);
+        }
         events.iter().for_each(|event| run.apply(event));
         let position = events.len() as u64;
         let lease = self.create(&progress, stamped(&id, events)).await?;
@@ -183,6 +196,7 @@ impl Runs {
             form: question.form,
             context,
             model,
+            wall_time: limits.wall_time,
             cancel,
             progress: Arc::clone(&progress),
         };
@@ -219,6 +233,45 @@ impl Runs {
             model: model.info().name.clone(),
             others: if others.is_empty() { "none".to_owned() } else { others },
         })
+    }
+
+    /// The event that settles a call. A permission counts once, and only where the run that asked is known.
+    async fn settled(
+        &self,
+        settled: Settled,
+        tools: &Tools,
+        context: &Context,
+    ) -> Result<EventKind, store::Error> {
+        let (call, permission) = match settled {
+            Settled::Resolved(event) => return Ok(event),
+            Settled::Approved(call, permission) => (call, permission),
+        };
+        if let Err(why) = self.use_up(&call, &permission, context).await? {
+            return Ok(open_calls::refused(call, why));
+        }
+        let plan = tools.plan(std::slice::from_ref(&call), context).await.into_iter().next();
+        let (description, toolset) = plan.map(|plan| (plan.description, plan.toolset)).unwrap_or_default();
+        Ok(EventKind::CallApproved { call, description, toolset, permission })
+    }
+
+    /// Takes note, in the log of the run that asked, that a call was allowed; the inner error is why it does not count.
+    async fn use_up(
+        &self,
+        call: &ToolCall,
+        permission: &Permission,
+        context: &Context,
+    ) -> Result<Result<(), &'static str>, store::Error> {
+        let log = LogId::from(&permission.run);
+        match self.log.entry(&log).await {
+            Ok(entry) if entry.meta.account == context.account => {}
+            Ok(_) | Err(store::Error::UnknownLog(_)) => return Ok(Err(open_calls::FORGOTTEN)),
+            Err(error) => return Err(error),
+        }
+        let taker = context.run.as_str().as_bytes().to_vec();
+        match self.log.post(&log, &format!("approved/{}", call.id), taker).await? {
+            Post::First => Ok(Ok(())),
+            Post::Earlier(_) => Ok(Err(open_calls::USED_UP)),
+        }
     }
 
     fn spawn(&self, driver: Driver, progress: Arc<Progress>, seat: Seat) {
@@ -292,11 +345,21 @@ fn started(question: &Question, model: &dyn Model, prompt: &Prompt<'_>, system: 
         structured: question.form.as_ref().is_some_and(|form| form.strict),
         client_tools: question.client_tools.clone(),
         runbooks: prompt.matching.to_vec(),
+        approvals: question.approvals,
         context_window: model.info().context_window,
         max_output_tokens: model.info().max_output_tokens,
         account: question.account.clone(),
         principal: question.principal.clone(),
     }
+}
+
+/// The standing permissions of a run: those of its session, and those that come with its decisions.
+fn standing(before: Vec<Bytes>, settled: &[Settled]) -> Arc<[Bytes]> {
+    let new = settled.iter().flat_map(|settled| match settled {
+        Settled::Approved(_, permission) => permission.standing.as_slice(),
+        Settled::Resolved(_) => &[],
+    });
+    before.into_iter().chain(new.map(|grant| Bytes::copy_from_slice(grant))).collect()
 }
 
 /// The first events of a run.

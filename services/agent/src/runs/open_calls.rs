@@ -2,29 +2,77 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::{CallId, EventKind, Message, ToolCall, ToolResult, ToolStatus};
+use domain::{CallId, EventKind, Message, Permission, ToolCall, ToolResult, ToolStatus};
 
 /// What the model reads of a call whose result the client did not bring.
 const NO_RESULT: &str = "The client was asked to run this tool and came back without a result.";
+/// What it reads of a call that nobody decided about.
+const NO_DECISION: &str = "Not run: the client came back without a decision about this call.";
 /// What it reads of a call that nobody waits for any more.
 const ABANDONED: &str = "Not run: the user asked something new before this call was settled.";
 
-/// Settles each open call of a history: with the client's result, or with an error.
-pub(super) fn settle(history: &[Message], results: &HashMap<CallId, String>) -> Vec<EventKind> {
+/// What it reads of a call whose permission has been used.
+pub(super) const USED_UP: &str = "Not run: this call was decided about before, and a permission counts once. If it is still needed, make it again.";
+/// What it reads of a call that cannot have been asked for.
+pub(super) const FORGOTTEN: &str = "Not run: the run that asked for this permission is not known here. If the call is still needed, make it again.";
+
+/// What a client brings for calls that an earlier run left open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Brought {
+    /// Results of its own tools.
+    pub results: HashMap<CallId, String>,
+    /// What a person decided.
+    pub decisions: HashMap<CallId, Decision>,
+}
+
+/// What a person decided about a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Approved(Permission),
+    /// The text tells the model why.
+    Denied(String),
+}
+
+/// An open call, and how it goes on.
+#[derive(Debug, PartialEq)]
+pub(super) enum Settled {
+    /// It has its result.
+    Resolved(EventKind),
+    /// It may run now.
+    Approved(ToolCall, Permission),
+}
+
+/// Settles each open call of a history: by what the client brings, or with an error.
+pub(super) fn settle(history: &[Message], brought: &Brought) -> Vec<Settled> {
     let answered: HashSet<_> =
         history.iter().filter_map(|message| message.answers.as_ref().map(|(call, _)| call)).collect();
     let calls = history.iter().flat_map(|message| &message.tool_calls);
     let open = calls.filter(|call| !answered.contains(&call.id));
-    open.map(|call| settled(call, results)).collect()
+    open.map(|call| brought.settle(call)).collect()
 }
 
-fn settled(call: &ToolCall, results: &HashMap<CallId, String>) -> EventKind {
-    let (result, by_client) = match results.get(&call.id) {
-        Some(data) => (success(data), true),
-        None if results.is_empty() => (ToolResult::error(ABANDONED), false),
-        None => (ToolResult::error(NO_RESULT), false),
-    };
-    EventKind::CallResolved { call: call.clone(), result, by_client }
+impl Brought {
+    fn settle(&self, call: &ToolCall) -> Settled {
+        if let Some(data) = self.results.get(&call.id) {
+            return resolved(call.clone(), success(data), true);
+        }
+        match self.decisions.get(&call.id) {
+            Some(Decision::Approved(permission)) => Settled::Approved(call.clone(), permission.clone()),
+            Some(Decision::Denied(why)) => Settled::Resolved(refused(call.clone(), why)),
+            None if !self.decisions.is_empty() => Settled::Resolved(refused(call.clone(), NO_DECISION)),
+            None if !self.results.is_empty() => Settled::Resolved(refused(call.clone(), NO_RESULT)),
+            None => Settled::Resolved(refused(call.clone(), ABANDONED)),
+        }
+    }
+}
+
+/// A call that does not run.
+pub(super) fn refused(call: ToolCall, why: &str) -> EventKind {
+    EventKind::CallResolved { call, result: ToolResult::error(why), by_client: false }
+}
+
+fn resolved(call: ToolCall, result: ToolResult, by_client: bool) -> Settled {
+    Settled::Resolved(EventKind::CallResolved { call, result, by_client })
 }
 
 fn success(data: &str) -> ToolResult {
@@ -33,7 +81,7 @@ fn success(data: &str) -> ToolResult {
 
 #[cfg(test)]
 mod tests {
-    use domain::Role;
+    use domain::{Role, RunId};
 
     use super::*;
 
@@ -41,19 +89,30 @@ mod tests {
     fn only_open_calls_are_settled() {
         let call = |id: &str| ToolCall { id: CallId::new(id), name: "chart".into(), arguments: "{}".into() };
         let mut asked = Message::text(Role::Assistant, "");
-        asked.tool_calls = vec![call("a"), call("b"), call("c")];
+        asked.tool_calls = ["a", "b", "c", "d", "e"].map(call).to_vec();
         let history = [asked, Message::tool(CallId::new("a"), "chart", "done")];
-        let results =
-            HashMap::from([(CallId::new("b"), "drawn".to_owned()), (CallId::new("x"), "?".to_owned())]);
-        let settled = |call, result, by_client| EventKind::CallResolved { call, result, by_client };
-        assert_eq!(
-            settle(&history, &results),
-            [
-                settled(call("b"), success("drawn"), true),
-                settled(call("c"), ToolResult::error(NO_RESULT), false)
-            ]
-        );
-        let abandoned = settle(&history, &HashMap::new());
-        assert_eq!(abandoned[0], settled(call("b"), ToolResult::error(ABANDONED), false));
+        let permission = Permission { run: RunId::new("r"), grant: vec![1], standing: Vec::new() };
+        let mut brought = Brought {
+            results: [("b", "drawn"), ("x", "?")].map(|(id, data)| (CallId::new(id), data.to_owned())).into(),
+            ..Brought::default()
+        };
+        let settled = |brought: &Brought| settle(&history, brought);
+        let refused = |id, why| Settled::Resolved(refused(call(id), why));
+        assert_eq!(settled(&brought)[1], refused("c", NO_RESULT));
+
+        let decided = [
+            (CallId::new("c"), Decision::Approved(permission.clone())),
+            (CallId::new("d"), Decision::Denied("no".to_owned())),
+            (CallId::new("a"), Decision::Approved(permission.clone())),
+        ];
+        brought.decisions = decided.into();
+        let expected = [
+            resolved(call("b"), success("drawn"), true),
+            Settled::Approved(call("c"), permission),
+            refused("d", "no"),
+            refused("e", NO_DECISION),
+        ];
+        assert_eq!(settled(&brought), expected);
+        assert_eq!(settled(&Brought::default())[0], refused("b", ABANDONED));
     }
 }

@@ -1,8 +1,9 @@
 //! One tool call, from its start to its result.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use domain::{CallId, OutputStream, RunId, ToolCall, ToolResult};
+use bytes::Bytes;
+use domain::{CallId, OutputStream, Permission, RunId, ToolCall, ToolResult};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
@@ -29,6 +30,10 @@ pub(crate) struct Context {
     pub run: RunId,
     pub account: String,
     pub principal: String,
+    /// The session that standing permissions belong to.
+    pub session: String,
+    /// Signed standing permissions.
+    pub standing: Arc<[Bytes]>,
     pub deadline: Instant,
 }
 
@@ -49,11 +54,16 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(super) fn start(client: Client, call: ToolCall, context: &Context) -> Self {
+    pub(super) fn start(
+        client: Client,
+        call: ToolCall,
+        permission: Option<Permission>,
+        context: &Context,
+    ) -> Self {
         let (output_to, output) = mpsc::channel(BACKLOG);
         let (result_to, result) = oneshot::channel();
         let span = span(&call);
-        let execution = Execution::new(client, &call, context);
+        let execution = Execution::new(client, &call, permission, context);
         let context = context.clone();
         let task = async move {
             let finished = execution.run(&call, &context, output_to).await;
@@ -98,14 +108,20 @@ pub(super) fn traced<T>(message: T) -> Request<T> {
 struct Execution {
     client: Client,
     id: String,
+    grant: Bytes,
     caller: executor::Caller,
     ended: bool,
 }
 
 impl Execution {
-    fn new(client: Client, call: &ToolCall, context: &Context) -> Self {
-        let id = execution_id(&context.run, &call.id);
-        Self { client, id, caller: context.caller(), ended: false }
+    fn new(client: Client, call: &ToolCall, permission: Option<Permission>, context: &Context) -> Self {
+        // A permission is for the execution of the run that asked.
+        let (run, grant) = match permission {
+            Some(permission) => (permission.run, permission.grant.into()),
+            None => (context.run.clone(), Bytes::new()),
+        };
+        let id = execution_id(&run, &call.id);
+        Self { client, id, grant, caller: context.caller(), ended: false }
     }
 
     async fn run(
@@ -122,8 +138,10 @@ impl Execution {
             call_id: call.id.as_str().to_owned(),
             tool: call.name.clone(),
             arguments_json: call.arguments.clone(),
+            grant: self.grant.clone(),
+            standing_grants: context.standing.to_vec(),
+            session: context.session.clone(),
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
-            ..executor::ExecuteRequest::default()
         };
         let mut seen = 0;
         let mut stream = match timeout(SILENCE, self.client.execute(traced(request))).await {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{ToolCall, ToolPlan, ToolVerdict};
+use domain::{Approval, Permission, ToolCall, ToolPlan, ToolVerdict};
 use model::ToolSpec;
 use tokio::{
     sync::watch,
@@ -77,7 +77,8 @@ impl Executor {
             caller: Some(context.caller()),
             tool: call.name.clone(),
             arguments_json: call.arguments.clone(),
-            ..executor::PlanRequest::default()
+            standing_grants: context.standing.to_vec(),
+            session: context.session.clone(),
         };
         let refused = |reason: String| ToolPlan {
             call: call.id.clone(),
@@ -87,13 +88,10 @@ impl Executor {
         };
         match within(self.judged(asked)).await {
             Ok(answer) => {
-                let answer = answer.into_inner();
-                let verdict = match answer.verdict() {
-                    Verdict::Allow => ToolVerdict::Allow,
-                    Verdict::Ask | Verdict::Deny | Verdict::Unspecified => ToolVerdict::Refuse(answer.reason),
-                };
-                let toolset = Some(answer.toolset).filter(|toolset| !toolset.is_empty());
-                ToolPlan { call: call.id.clone(), description: answer.description, toolset, verdict }
+                let mut answer = answer.into_inner();
+                let description = std::mem::take(&mut answer.description);
+                let toolset = Some(std::mem::take(&mut answer.toolset)).filter(|toolset| !toolset.is_empty());
+                ToolPlan { call: call.id.clone(), description, toolset, verdict: verdict(answer) }
             }
             Err(status) if status.code() == Code::NotFound => {
                 refused(format!("Failed to find tool {}", call.name))
@@ -117,8 +115,23 @@ impl Executor {
     }
 
     /// Starts a call. It ends with the returned handle, or when that is dropped.
-    pub(super) fn run(&self, call: ToolCall, context: &Context) -> Running {
-        Running::start(self.client.clone(), call, context)
+    pub(super) fn run(&self, call: ToolCall, permission: Option<Permission>, context: &Context) -> Running {
+        Running::start(self.client.clone(), call, permission, context)
+    }
+}
+
+fn verdict(answer: executor::PlanResponse) -> ToolVerdict {
+    match answer.verdict() {
+        Verdict::Allow => ToolVerdict::Allow,
+        Verdict::Ask => ToolVerdict::AskPerson(Approval {
+            effect: answer.effect().into(),
+            reason: answer.reason,
+            command: answer.command,
+            target: answer.target,
+            prefixes: answer.prefixes,
+            policy: answer.policy_version,
+        }),
+        Verdict::Deny | Verdict::Unspecified => ToolVerdict::Refuse(answer.reason),
     }
 }
 

@@ -11,7 +11,7 @@ mod runbook;
 
 use std::sync::Arc;
 
-use domain::{CallId, ClientTool, ToolCall, ToolPlan, ToolResult};
+use domain::{CallId, ClientTool, Permission, ToolCall, ToolPlan, ToolResult};
 use futures_util::future::join_all;
 use model::ToolSpec;
 use wire::Transport;
@@ -103,7 +103,7 @@ impl Tools {
     }
 
     /// Starts a call. It ends with the returned handle, or when that is dropped.
-    pub(crate) fn run(&self, call: ToolCall, context: &Context) -> Running {
+    pub(crate) fn run(&self, call: ToolCall, permission: Option<Permission>, context: &Context) -> Running {
         if self.client.owns(&call) {
             Running::at_once(&call, || self.client.run(&call))
         } else if self.runbooks.owns(&call) {
@@ -111,7 +111,7 @@ impl Tools {
         } else if self.kept.owns(&call) {
             Running::at_once(&call, || self.kept.run(&call))
         } else {
-            self.executor.run(call, context)
+            self.executor.run(call, permission, context)
         }
     }
 

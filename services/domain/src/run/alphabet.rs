@@ -1,7 +1,8 @@
 //! What goes into the machine and what comes out.
 
 use crate::{
-    CallId, EventKind, FailureCode, Message, MessageId, OutputStream, ToolCall, ToolPlan, ToolResult, Usage,
+    CallId, EventKind, FailureCode, Message, MessageId, OutputStream, Permission, ToolCall, ToolPlan,
+    ToolResult, Usage,
 };
 
 /// What a driver tells the machine. What no longer fits is ignored: a late input is not an error.
@@ -113,7 +114,12 @@ pub enum Effect {
     /// Stop having them judged.
     StopPlan,
     /// Run a tool.
-    RunTool(ToolCall),
+    RunTool {
+        /// The call.
+        call: ToolCall,
+        /// A person's permission, if it needed one.
+        permission: Option<Permission>,
+    },
     /// Stop a tool.
     StopTool(CallId),
     /// Ring once after this time; a new timer replaces the old one.

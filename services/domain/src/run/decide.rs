@@ -96,7 +96,7 @@ impl Run {
 
     fn is_running(&self, call: &CallId) -> bool {
         match &self.phase {
-            Phase::Acting { calls } => self.running(calls).any(|running| running.id == *call),
+            Phase::Acting { calls } => self.running(calls).any(|running| running.call.id == *call),
             Phase::Fresh
             | Phase::Calling { .. }
             | Phase::Compacting(_)
@@ -207,11 +207,15 @@ impl Run {
         for (call, reason) in refusals {
             self.publish(step, EventKind::ToolFinished { call, result: ToolResult::error(reason) });
         }
-        let for_client = plans.iter().filter(|plan| plan.verdict == ToolVerdict::AskClient);
-        for call in
-            for_client.map(|plan| plan.call.clone()).filter(|call| self.is_open(call)).collect::<Vec<_>>()
-        {
-            self.publish(step, EventKind::ClientToolRequested { call });
+        for plan in plans.iter().filter(|plan| self.is_open(&plan.call)).cloned().collect::<Vec<_>>() {
+            let ToolPlan { call, verdict, .. } = plan;
+            match verdict {
+                ToolVerdict::AskClient => self.publish(step, EventKind::ClientToolRequested { call }),
+                ToolVerdict::AskPerson(approval) => {
+                    self.publish(step, EventKind::ApprovalRequested { call, approval });
+                }
+                ToolVerdict::Allow | ToolVerdict::Refuse(_) => {}
+            }
         }
         self.run_next(step, &[]);
     }
@@ -227,7 +231,7 @@ impl Run {
 
     fn running_ids(&self) -> Vec<CallId> {
         match &self.phase {
-            Phase::Acting { calls } => self.running(calls).map(|call| call.id.clone()).collect(),
+            Phase::Acting { calls } => self.running(calls).map(|open| open.call.id.clone()).collect(),
             Phase::Fresh
             | Phase::Calling { .. }
             | Phase::Compacting(_)
@@ -239,9 +243,8 @@ impl Run {
     /// Starts the calls that have room now, or asks the model if all have ended.
     fn run_next(&mut self, step: &mut Step, already: &[CallId]) {
         let Phase::Acting { calls } = &self.phase else { return };
-        let starting: Vec<_> =
-            self.running(calls).filter(|call| !already.contains(&call.id)).cloned().collect();
-        step.effects.extend(starting.into_iter().map(Effect::RunTool));
+        let starting = self.running(calls).filter(|open| !already.contains(&open.call.id));
+        step.effects.extend(starting.map(Open::run));
         if calls.iter().any(|open| open.standing == Standing::Open) {
             return;
         }
@@ -255,9 +258,11 @@ impl Run {
     }
 
     fn count_tools(&mut self, step: &mut Step) {
-        self.context = self.context_with(self.uncounted());
-        let report = self.report();
-        self.publish(step, report);
+        // Before the first model call there is nothing to report.
+        if self.steps > 0 {
+            let report = self.report();
+            self.publish(step, report);
+        }
     }
 
     /// First the work ends and the answer is asked for; the second time the run ends.

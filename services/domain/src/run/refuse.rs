@@ -8,14 +8,19 @@ impl Run {
     /// Why a call must not run; `None` if it may. `before` is the number of calls of its batch before it.
     pub(super) fn refusal(&self, call: &ToolCall, plan: Option<&ToolPlan>, before: u32) -> Option<String> {
         let Some(plan) = plan else { return Some(text::NOT_PLANNED.to_owned()) };
-        if let ToolVerdict::Refuse(reason) = &plan.verdict {
-            return Some(reason.clone());
-        }
-        if plan.verdict == ToolVerdict::AskClient {
-            return None;
-        }
-        if self.made.contains(&(call.name.clone(), call.arguments.clone())) {
-            return Some(text::REPEATED.to_owned());
+        match &plan.verdict {
+            ToolVerdict::AskClient => return None,
+            ToolVerdict::AskPerson(approval) if !self.approvals => {
+                return Some(text::nobody_to_ask(&approval.reason));
+            }
+            // A person may want the same change again.
+            ToolVerdict::AskPerson(_) => {}
+            ToolVerdict::Refuse(reason) => return Some(reason.clone()),
+            ToolVerdict::Allow => {
+                if self.made.contains(&(call.name.clone(), call.arguments.clone())) {
+                    return Some(text::REPEATED.to_owned());
+                }
+            }
         }
         let so_far = self.tool_calls.saturating_add(before);
         (so_far >= self.limits.tool_calls).then(|| text::TOO_MANY_CALLS.to_owned())

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::{
     CallId, Ceiling, Closing, CompactionStarted, ContextSize, Effect, EventKind, Limits, Message, MessageId,
-    ModelCalled, Outcome, Role, RunStarted, ToolCall, ToolResult, Totals, Usage, UsageReported,
+    ModelCalled, Outcome, Permission, Role, RunStarted, ToolCall, ToolResult, Totals, Usage, UsageReported,
 };
 
 use super::text;
@@ -24,6 +24,8 @@ pub struct Run {
     pub(super) context: ContextSize,
     pub(super) usage: Usage,
     pub(super) totals: Totals,
+    /// Whether the client can put a call to a person.
+    pub(super) approvals: bool,
     /// Whether the answer must have a form.
     pub(super) structured: bool,
     /// Calls that were made for the sake of the form.
@@ -59,6 +61,7 @@ pub(super) enum Phase {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Open {
     pub(super) call: ToolCall,
+    pub(super) permission: Option<Permission>,
     pub(super) standing: Standing,
 }
 
@@ -67,7 +70,7 @@ pub(super) struct Open {
 pub(super) enum Standing {
     /// It runs, or waits for room.
     Open,
-    /// It waits for the client.
+    /// It waits for the client: for its result, or for a person's decision.
     WithClient,
     /// It has its result.
     Ended,
@@ -86,6 +89,7 @@ impl Run {
             context: ContextSize::default(),
             usage: Usage::default(),
             totals: Totals::default(),
+            approvals: false,
             structured: false,
             form_calls: 0,
             draft: String::new(),
@@ -144,7 +148,7 @@ impl Run {
             Phase::Calling { called, .. } => vec![self.call_model(called)],
             Phase::Compacting(started) => vec![Effect::Summarize { message: started.message.clone() }],
             Phase::Planning { calls } => vec![Effect::Plan(calls.clone())],
-            Phase::Acting { calls } => self.running(calls).cloned().map(Effect::RunTool).collect(),
+            Phase::Acting { calls } => self.running(calls).map(Open::run).collect(),
             Phase::Ended(_) => vec![Effect::Finish],
         }
     }
@@ -158,9 +162,9 @@ impl Run {
     }
 
     /// Calls that may run now: calls start in the model's order, and each end makes room for one.
-    pub(super) fn running<'a>(&self, calls: &'a [Open]) -> impl Iterator<Item = &'a ToolCall> + use<'a> {
+    pub(super) fn running<'a>(&self, calls: &'a [Open]) -> impl Iterator<Item = &'a Open> + use<'a> {
         let room = self.limits.parallel_tools.max(1) as usize;
-        calls.iter().filter(|open| open.standing == Standing::Open).take(room).map(|open| &open.call)
+        calls.iter().filter(|open| open.standing == Standing::Open).take(room)
     }
 
     /// The ceiling that forbids another round of tools, if one does.
@@ -208,9 +212,10 @@ impl Run {
                 self.messages.push(assistant.message.clone());
                 self.phase = Phase::Planning { calls };
             }
-            EventKind::ToolStarted { call, .. } => self.open(call),
+            EventKind::ToolStarted { call, .. } => self.open(call, None),
+            EventKind::CallApproved { call, permission, .. } => self.open(call, Some(permission.clone())),
             EventKind::ToolFinished { call, result } => self.close(call, result),
-            EventKind::ClientToolRequested { call } => {
+            EventKind::ClientToolRequested { call } | EventKind::ApprovalRequested { call, .. } => {
                 if let Some(open) = self.open_call(call) {
                     open.standing = Standing::WithClient;
                 }
@@ -238,6 +243,7 @@ impl Run {
     }
 
     fn start(&mut self, started: &RunStarted) {
+        self.approvals = started.approvals;
         self.structured = started.structured;
         self.messages.clone_from(&started.messages);
         self.window = started.context_window;
@@ -270,9 +276,9 @@ impl Run {
         }
     }
 
-    fn open(&mut self, call: &ToolCall) {
+    fn open(&mut self, call: &ToolCall, permission: Option<Permission>) {
         self.tool_calls = self.tool_calls.saturating_add(1);
-        let open = Open { call: call.clone(), standing: Standing::Open };
+        let open = Open { call: call.clone(), permission, standing: Standing::Open };
         match &mut self.phase {
             Phase::Acting { calls } => calls.push(open),
             Phase::Planning { .. }
@@ -294,26 +300,30 @@ impl Run {
         let Some(open) = self.open_call(id) else { return };
         open.standing = Standing::Ended;
         let call = open.call.clone();
-        self.messages.push(Self::tool_message(&call, result));
+        self.answer(&call, Self::tool_message(&call, result));
         if result.elapsed.is_some() {
             self.made.insert((call.name, call.arguments));
         }
     }
 
-    /// Puts a result behind the message that asked for it, and behind the results that are there already.
     fn resolve(&mut self, call: &ToolCall, result: &ToolResult, by_client: bool) {
-        let asks = |message: &Message| message.tool_calls.iter().any(|asked| asked.id == call.id);
-        let Some(asked) = self.messages.iter().rposition(asks) else { return };
-        let answers =
-            self.messages[asked + 1..].iter().take_while(|message| message.role == Role::Tool).count();
         let message = match (by_client, &result.error) {
             (true, None) => Message::tool(call.id.clone(), &call.name, &result.data),
             (true, Some(_)) | (false, _) => Self::tool_message(call, result),
         };
-        self.context.add(&message);
+        self.answer(call, message);
+    }
+
+    /// Puts a result behind the message that asked for it, and behind the results that are there already.
+    fn answer(&mut self, call: &ToolCall, result: Message) {
+        let asks = |message: &Message| message.tool_calls.iter().any(|asked| asked.id == call.id);
+        let Some(asked) = self.messages.iter().rposition(asks) else { return };
+        let answers =
+            self.messages[asked + 1..].iter().take_while(|message| message.role == Role::Tool).count();
+        self.context.add(&result);
         // What the client sent marks the call as open.
         self.messages[asked].client_json = None;
-        self.messages.insert(asked + 1 + answers, message);
+        self.messages.insert(asked + 1 + answers, result);
     }
 
     /// A tool's result as the model reads it: the arguments, what the call was, and then its output.
@@ -329,11 +339,10 @@ impl Run {
         }
         context
     }
+}
 
-    /// Tool messages of the calls in progress, which no usage report has counted yet.
-    pub(super) fn uncounted(&self) -> &[Message] {
-        let start =
-            self.messages.iter().rposition(|message| message.role != Role::Tool).map_or(0, |at| at + 1);
-        &self.messages[start..]
+impl Open {
+    pub(super) fn run(&self) -> Effect {
+        Effect::RunTool { call: self.call.clone(), permission: self.permission.clone() }
     }
 }

@@ -21,22 +21,33 @@ impl Bench {
     }
 
     fn asking(limits: Limits, structured: bool, context_window: u64) -> Self {
-        let started = EventKind::RunStarted(RunStarted {
-            model: "m".into(),
-            messages: vec![Message::text(Role::User, "why?")],
-            overhead: ContextSize::default(),
-            context_window,
-            max_output_tokens: 100,
-            structured,
-            client_tools: Vec::new(),
-            runbooks: Vec::new(),
-            account: String::new(),
-            principal: String::new(),
-        });
-        let mut run = Run::new(limits);
-        run.apply(&started);
-        let mut bench = Self { run, limits, log: vec![started], todo: Vec::new() };
+        let messages = vec![Message::text(Role::User, "why?")];
+        Self::begin(limits, RunStarted { structured, context_window, ..started(messages) }, Vec::new())
+    }
+
+    /// Goes on with a conversation whose last message asked for two calls, of which a person allowed one.
+    fn resuming(limits: Limits) -> Self {
+        let mut asked = Message::text(Role::Assistant, "");
+        asked.tool_calls = vec![call("p", "{}"), call("q", "{}")];
+        let messages = vec![Message::text(Role::User, "why?"), asked, Message::text(Role::User, "and now?")];
+        let denied = ToolResult::error("no");
+        let denied = EventKind::CallResolved { call: call("p", "{}"), result: denied, by_client: false };
+        let approved = EventKind::CallApproved {
+            call: call("q", "{}"),
+            description: "d".into(),
+            toolset: None,
+            permission: Permission { run: RunId::new("run_1"), grant: vec![1], standing: Vec::new() },
+        };
+        Self::begin(limits, started(messages), vec![denied, approved])
+    }
+
+    fn begin(limits: Limits, started: RunStarted, more: Vec<EventKind>) -> Self {
+        let log: Vec<_> = std::iter::once(EventKind::RunStarted(started)).chain(more).collect();
+        let mut bench = Self { run: Run::fold(limits, &log), limits, log, todo: Vec::new() };
         bench.give(Input::Begin);
+        if bench.todo.is_empty() {
+            bench.todo = bench.run.in_flight();
+        }
         bench
     }
 
@@ -50,7 +61,7 @@ impl Bench {
                     .retain(|todo| !matches!(todo, Effect::CallModel { .. } | Effect::Summarize { .. })),
                 Effect::StopPlan => self.todo.retain(|todo| !matches!(todo, Effect::Plan(_))),
                 Effect::StopTool(id) => {
-                    self.todo.retain(|todo| !matches!(todo, Effect::RunTool(c) if c.id == id));
+                    self.todo.retain(|todo| !matches!(todo, Effect::RunTool { call, .. } if call.id == id));
                 }
                 Effect::ArmTimer(_) => {}
                 other => self.todo.push(other),
@@ -90,7 +101,7 @@ impl Bench {
                 let plans = calls.iter().map(|call| plan(call, dice)).collect();
                 self.give(Input::Planned(plans));
             }
-            Effect::RunTool(call) => {
+            Effect::RunTool { call, .. } => {
                 let chunk = Input::ToolOutput {
                     call: call.id.clone(),
                     stream: OutputStream::Stdout,
@@ -118,10 +129,12 @@ impl Bench {
         let (mut begun, mut compacted, mut kept) = (0, 0, 0);
         for event in &self.log {
             match event {
-                EventKind::ToolStarted { call, .. } => {
+                EventKind::ToolStarted { call, .. } | EventKind::CallApproved { call, .. } => {
                     assert_eq!(open.insert(&call.id, 0), None, "an id names one call");
                 }
-                EventKind::ClientToolRequested { .. } => with_client += 1,
+                EventKind::ClientToolRequested { .. } | EventKind::ApprovalRequested { .. } => {
+                    with_client += 1
+                }
                 EventKind::CompactionStarted(_) => begun += 1,
                 EventKind::CompactionDone(done) => {
                     compacted += 1;
@@ -144,9 +157,25 @@ impl Bench {
         let summaries = self.todo.iter().filter(|todo| matches!(todo, Effect::Summarize { .. })).count();
         assert_eq!(begun, compacted + kept + summaries, "a compaction ends once");
         assert_eq!(self.run.totals().compactions as usize, compacted);
-        let running = self.todo.iter().filter(|todo| matches!(todo, Effect::RunTool(_))).count();
+        let running = self.todo.iter().filter(|todo| matches!(todo, Effect::RunTool { .. })).count();
         assert!(running <= self.limits.parallel_tools as usize);
         assert!(self.run.steps() <= self.limits.steps + 1, "one step more than allowed is the late answer");
+    }
+}
+
+fn started(messages: Vec<Message>) -> RunStarted {
+    RunStarted {
+        model: "m".into(),
+        messages,
+        overhead: ContextSize::default(),
+        context_window: 1000,
+        max_output_tokens: 100,
+        structured: false,
+        client_tools: Vec::new(),
+        runbooks: Vec::new(),
+        approvals: true,
+        account: String::new(),
+        principal: String::new(),
     }
 }
 
@@ -170,8 +199,23 @@ fn reply(calls: usize, dice: u8) -> ModelReply {
 }
 
 fn plan(call: &ToolCall, dice: u8) -> ToolPlan {
-    let verdict = if dice.is_multiple_of(3) { ToolVerdict::Refuse("no".into()) } else { ToolVerdict::Allow };
+    let verdict = match dice {
+        dice if dice.is_multiple_of(3) => ToolVerdict::Refuse("no".into()),
+        dice if dice.is_multiple_of(11) => ToolVerdict::AskPerson(approval()),
+        _ => ToolVerdict::Allow,
+    };
     ToolPlan { call: call.id.clone(), description: "d".into(), toolset: None, verdict }
+}
+
+fn approval() -> Approval {
+    Approval {
+        reason: "It changes something.".into(),
+        command: "touch x".into(),
+        target: "host".into(),
+        effect: ToolEffect::Mutation,
+        prefixes: Vec::new(),
+        policy: "1".into(),
+    }
 }
 
 fn ran(data: &str) -> ToolResult {
@@ -199,8 +243,8 @@ fn limits() -> impl Strategy<Value = Limits> {
 
 proptest! {
     #[test]
-    fn any_inputs_keep_the_promises(limits in limits(), structured: bool, window in 150..1500_u64, moves in prop::collection::vec((0..12_u8, any::<usize>(), any::<u8>()), 0..60)) {
-        let mut bench = Bench::asking(limits, structured, window);
+    fn any_inputs_keep_the_promises(limits in limits(), resumes: bool, structured: bool, window in 150..1500_u64, moves in prop::collection::vec((0..12_u8, any::<usize>(), any::<u8>()), 0..60)) {
+        let mut bench = if resumes { Bench::resuming(limits) } else { Bench::asking(limits, structured, window) };
         for (kind, nth, dice) in moves {
             match kind {
                 0 if dice < 40 => { bench.give(Input::Cancelled { reason: "enough".into() }); prop_assert!(bench.run.outcome().is_some()); }
@@ -234,7 +278,7 @@ impl Bench {
     /// A tool finished behind the back of `todo`.
     fn resync(&mut self) {
         let in_flight = self.run.in_flight();
-        self.todo.retain(|todo| !matches!(todo, Effect::RunTool(_)) || in_flight.contains(todo));
+        self.todo.retain(|todo| !matches!(todo, Effect::RunTool { .. }) || in_flight.contains(todo));
     }
 }
 
@@ -262,7 +306,7 @@ fn a_repeated_call_is_not_run_again() {
     for _ in 0..2 {
         bench.advance(0, 1);
         bench.advance(0, 1);
-        if bench.todo.len() == 1 && matches!(bench.todo[0], Effect::RunTool(_)) {
+        if bench.todo.len() == 1 && matches!(bench.todo[0], Effect::RunTool { .. }) {
             bench.advance(0, 1);
         }
     }
@@ -310,6 +354,40 @@ fn a_call_for_the_client_suspends_the_run_once_the_others_have_ended() {
         names[..],
         [EventKind::RunSuspended, EventKind::UsageReported(_), EventKind::ToolFinished { .. }]
     ));
+    bench.check();
+}
+
+#[test]
+fn a_call_for_a_person_suspends_the_run_or_is_refused_where_there_is_none() {
+    for approvals in [true, false] {
+        let messages = vec![Message::text(Role::User, "why?")];
+        let started = RunStarted { approvals, ..started(messages) };
+        let mut bench = Bench::begin(Limits::default(), started, Vec::new());
+        bench.advance(0, 1);
+        let Some(Effect::Plan(calls)) = bench.todo.pop() else { panic!("{:?}", bench.todo) };
+        let verdict = ToolVerdict::AskPerson(approval());
+        bench.give(Input::Planned(vec![ToolPlan { verdict, ..plan(&calls[0], 1) }]));
+        assert_eq!(bench.run.outcome(), approvals.then_some(Outcome::Suspended));
+        let refused = bench.log.iter().find_map(|event| match event {
+            EventKind::ToolFinished { result, .. } => result.error.as_deref(),
+            _ => None,
+        });
+        assert_eq!(refused.is_some_and(|why| why.contains("It changes something.")), !approvals);
+        bench.check();
+    }
+}
+
+#[test]
+fn an_approved_call_runs_before_the_model_is_asked() {
+    let mut bench = Bench::resuming(Limits::default());
+    let [Effect::RunTool { call, permission: Some(permission) }] = bench.todo.as_slice() else {
+        panic!("{:?}", bench.todo)
+    };
+    assert_eq!((call.id.as_str(), permission.grant.as_slice()), ("q", [1].as_slice()));
+    bench.advance(0, 1);
+    assert!(matches!(bench.todo.as_slice(), [Effect::CallModel { .. }]));
+    let roles: Vec<_> = bench.run.messages().iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::User, Role::Assistant, Role::Tool, Role::Tool, Role::User]);
     bench.check();
 }
 

@@ -63,6 +63,15 @@ pub(super) fn found_nothing_to_say(ceiling: &str, tool_calls: u32) -> String {
     )
 }
 
+/// Refuses a call that only a person could allow.
+pub(super) fn nobody_to_ask(reason: &str) -> String {
+    format!(
+        "Not run: it needs the approval of a person, and nobody can be asked in this conversation. {reason} It was \
+         neither run nor queued, so do not say that it waits for anyone. Find another way, or tell the user what \
+         you would have run and why."
+    )
+}
+
 pub(super) const REPEATED: &str = "This call was already made in this conversation with the same arguments, and \
     its result has not changed. Do not repeat it: use the earlier result, or look elsewhere.";
 

@@ -1,17 +1,21 @@
 //! `sleuth ask`: live progress on standard error, the answer on standard output.
 
-use std::{fs, path::PathBuf, process::ExitCode};
+use std::{collections::HashMap, fs, path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
-use domain::{Event, EventKind};
+use domain::{Event, EventKind, Limits, Run};
+use grants::SigningKey;
 use runtime::signals;
 use tonic::{Status, Streaming};
 use wire::agent::{self, ChatRequest, File};
 
-use super::Context;
+use super::{
+    Context,
+    approve::{self, Waiting},
+};
 use crate::{
     cli::Ask,
-    services::connect,
+    services::{Client, connect},
     terminal::{Progress, print_answer, print_json},
 };
 
@@ -25,17 +29,17 @@ pub(super) async fn run(context: Context, flags: Ask) -> anyhow::Result<ExitCode
     let files = flags.files.iter().map(read).collect::<Result<_, _>>()?;
     let without = if flags.fast_mode { &PLANNING[..] } else { &[] };
     let (mut client, private) = connect(&context.file, context.log, &flags.client).await?;
+    // Only executors of its own trust what this program signs.
+    let key = private.as_ref().map(|private| private.key().clone()).filter(|_| approve::is_attended());
     let request = ChatRequest {
         question: flags.question,
         model: flags.model.unwrap_or_default(),
         files,
         behavior_controls: without.iter().map(|section| ((*section).to_owned(), false)).collect(),
+        approvals: key.is_some(),
         ..ChatRequest::default()
     };
-    let asked = async {
-        let events = client.chat(request).await?.into_inner();
-        follow(events, flags.client.json).await
-    };
+    let asked = answer(&mut client, request, key.as_ref(), flags.client.json);
     let code = tokio::select! {
         code = asked => code,
         // Leaving the stream cancels the run.
@@ -47,18 +51,48 @@ pub(super) async fn run(context: Context, flags: Ask) -> anyhow::Result<ExitCode
     code
 }
 
+/// Asks, and goes on after each decision of the person until there is an answer.
+async fn answer(
+    client: &mut Client,
+    mut request: ChatRequest,
+    key: Option<&SigningKey>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    loop {
+        let events = client.chat(request.clone()).await?.into_inner();
+        let waiting = match follow(events, json).await? {
+            End::Answered => return Ok(ExitCode::SUCCESS),
+            End::Waits(waiting) => waiting,
+        };
+        let Some(key) = key else { anyhow::bail!("the run waits for an approval that nobody here can give") };
+        request.decisions = approve::decide(&waiting, key).await?;
+        request.history = waiting.run.messages().iter().cloned().map(Into::into).collect();
+        request.question.clear();
+        request.files.clear();
+    }
+}
+
+/// How a stream ended.
+enum End {
+    Answered,
+    Waits(Box<Waiting>),
+}
+
 fn read(path: &PathBuf) -> anyhow::Result<File> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(File { name: path.display().to_string(), text })
 }
 
-async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Result<ExitCode> {
+async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Result<End> {
     let mut progress = Progress::new(!json);
     let mut report = Report::default();
+    let mut run = Run::new(Limits::default());
+    let (mut started, mut waits) = (HashMap::new(), Vec::new());
     while let Some(event) = events.message().await? {
         let event: Event = event.try_into()?;
         progress.show(&event.kind);
         report.add(&event);
+        run.apply(&event.kind);
         match event.kind {
             EventKind::RunFinished { answer, reason } => {
                 progress.end();
@@ -67,11 +101,17 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
                 } else {
                     print_answer(&answer)?;
                 }
-                return Ok(ExitCode::SUCCESS);
+                return Ok(End::Answered);
             }
             EventKind::RunFailed { message, .. } => anyhow::bail!(message),
-            // This client offers no tools.
-            EventKind::RunSuspended => anyhow::bail!("the run waits for another client"),
+            EventKind::ToolStarted { call, .. } => drop(started.insert(call.id.clone(), call)),
+            EventKind::ApprovalRequested { call, approval } => {
+                waits.extend(started.remove(&call).map(|call| (call, approval)));
+            }
+            EventKind::RunSuspended => {
+                let run_id = event.run.as_str().to_owned();
+                return Ok(End::Waits(Box::new(Waiting { run_id, run, calls: waits })));
+            }
             EventKind::RunCancelled { reason } => anyhow::bail!("the run was cancelled: {reason}"),
             EventKind::RunStarted(_)
             | EventKind::ModelCalled(_)
@@ -80,7 +120,7 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
             | EventKind::ThinkingDelta { .. }
             | EventKind::UsageReported(_)
             | EventKind::AssistantMessage(_)
-            | EventKind::ToolStarted { .. }
+            | EventKind::CallApproved { .. }
             | EventKind::ToolOutput { .. }
             | EventKind::ToolFinished { .. }
             | EventKind::ClientToolRequested { .. }

@@ -1,6 +1,7 @@
 //! One file per subcommand.
 
 mod agent;
+mod approve;
 mod ask;
 mod executor;
 mod gateway;

@@ -11,7 +11,7 @@ use wire::transport;
 use super::Context;
 use crate::{
     cli::Serve,
-    services::{Supervisor, agent, hidden_from_executors, models, serve_agent},
+    services::{Supervisor, agent, models, serve_agent, signing_key},
     settings::api_key,
 };
 
@@ -19,12 +19,14 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     let Context { file, log, telemetry } = context;
     let shutdown = signals::shutdown()?;
     let models = models(&file, flags.answering.model_list.as_ref())?;
-    let gateway = file.gateway(&flags.http, MetricsText::new(telemetry.metrics()))?;
+    let data = file.data_dir(&flags.data);
+    let key = signing_key(data.as_ref())?;
+    let gateway = file.gateway(&flags.http, key.clone(), MetricsText::new(telemetry.metrics()))?;
     let http = listen_http(&file.http_address(&flags.http)).await?;
     let grpc: Address = file.grpc_address(flags.grpc.as_deref()).parse()?;
     let grpc = grpc.listen(api_key().is_some()).await?;
 
-    let executor = Supervisor::start(log, file.toolsets(flags.toolsets), hidden_from_executors()).await?;
+    let executor = Supervisor::start(log, file.toolsets(flags.toolsets), key.public()).await?;
     let default_model = models.default_name().to_owned();
     let agent = agent(file.agent(&flags.answering)?, models, executor.address())?;
     tracing::info!(

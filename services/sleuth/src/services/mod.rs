@@ -3,6 +3,7 @@
 mod grpc;
 mod metrics;
 mod private;
+mod signing;
 mod supervisor;
 
 use std::{path::PathBuf, sync::Arc};
@@ -17,6 +18,7 @@ use triage::Triage;
 pub(crate) use grpc::{Client, client, remote, serve_agent, serve_executor};
 pub(crate) use metrics::serve as serve_metrics;
 pub(crate) use private::connect;
+pub(crate) use signing::signing_key;
 pub(crate) use supervisor::Supervisor;
 
 use crate::settings::{File, variable};
@@ -34,10 +36,4 @@ pub(crate) fn models(file: &File, list: Option<&PathBuf>) -> anyhow::Result<Cata
 pub(crate) fn agent(config: agent::Config, models: Catalogue, executor: &str) -> anyhow::Result<Agent> {
     let channel = address::channel(executor)?;
     Ok(Agent::new(config, models, grpc::with_key(channel), Arc::new(Memory::default())))
-}
-
-/// Variables with keys of models, which an executor must not see.
-pub(crate) fn hidden_from_executors() -> Vec<String> {
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.filter(|name| name == "API_KEY" || name.ends_with("_API_KEY")).collect()
 }

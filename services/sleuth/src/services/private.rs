@@ -1,9 +1,10 @@
 //! Services of a command's own, for as long as it runs.
 
+use grants::SigningKey;
 use runtime::telemetry;
 use wire::transport;
 
-use super::{Client, Supervisor, agent, client, hidden_from_executors, models, remote};
+use super::{Client, Supervisor, agent, client, models, remote};
 use crate::{cli, settings::File};
 
 /// An agent and its executor, seen by nobody else.
@@ -11,6 +12,8 @@ use crate::{cli, settings::File};
 pub(crate) struct Private {
     agent: agent::Agent,
     executor: Supervisor,
+    /// Signs what the person at the terminal approves.
+    key: SigningKey,
 }
 
 impl Private {
@@ -22,9 +25,15 @@ impl Private {
     ) -> anyhow::Result<Self> {
         let models = models(file, flags.answering.model_list.as_ref())?;
         let config = agent::Config { drain_time: std::time::Duration::ZERO, ..file.agent(&flags.answering)? };
-        let executor = Supervisor::start(log, file.toolsets(None), hidden_from_executors()).await?;
+        let key = SigningKey::generate()?;
+        let executor = Supervisor::start(log, file.toolsets(None), key.public()).await?;
         let agent = agent(config, models, executor.address())?;
-        Ok(Self { agent, executor })
+        Ok(Self { agent, executor, key })
+    }
+
+    /// Signs what the person at the terminal approves.
+    pub(crate) fn key(&self) -> &SigningKey {
+        &self.key
     }
 
     /// Ends them.

@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::Context as _;
+use grants::PublicKey;
 use runtime::telemetry;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -39,17 +40,17 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts an executor, which logs as `log` says, has the toolsets of a file and sees none of the `hidden`
-    /// variables, and waits until it listens.
+    /// Starts an executor, which logs as `log` says, has the toolsets of a file and trusts what is signed with one
+    /// key, and waits until it listens.
     pub(crate) async fn start(
         log: telemetry::Config,
         toolsets: Option<PathBuf>,
-        hidden: Vec<String>,
+        approvals: PublicKey,
     ) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("sleuth-").tempdir()?;
         let socket = directory.path().join("executor.sock");
         let program = std::env::current_exe().context("cannot find my own program")?;
-        let plan = Plan { program, socket: socket.clone(), log, toolsets, hidden };
+        let plan = Plan { program, socket: socket.clone(), log, toolsets, approvals };
         let mut child = plan.spawn()?;
         listening(&mut child, &socket).await?;
         let stop = CancellationToken::new();
@@ -76,8 +77,8 @@ struct Plan {
     socket: PathBuf,
     log: telemetry::Config,
     toolsets: Option<PathBuf>,
-    /// Variables of the environment that an executor must not see.
-    hidden: Vec<String>,
+    /// What its grants must be signed with.
+    approvals: PublicKey,
 }
 
 impl Plan {
@@ -97,9 +98,10 @@ impl Plan {
         if let Some(file) = &self.toolsets {
             command.arg("--toolsets").arg(file);
         }
-        for name in &self.hidden {
+        for name in hidden() {
             command.env_remove(name);
         }
+        command.env("SLEUTH_GRANT_KEYS", self.approvals.to_string());
         command.spawn().context("cannot start the executor")
     }
 
@@ -124,6 +126,12 @@ impl Plan {
             };
         }
     }
+}
+
+/// Variables that an executor must not see: keys of models and of approvals.
+fn hidden() -> impl Iterator<Item = String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter(|name| name == "API_KEY" || name.ends_with("_API_KEY") || name == "SLEUTH_SIGNING_KEY")
 }
 
 struct Status(Option<ExitStatus>);

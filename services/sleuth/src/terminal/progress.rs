@@ -41,6 +41,13 @@ impl Progress {
                 self.line("→", what);
                 self.calls.insert(call.id.clone(), what.clone());
             }
+            EventKind::CallApproved { call, description, .. } => {
+                self.calls.insert(call.id.clone(), description.clone());
+            }
+            EventKind::ApprovalRequested { call, .. } => {
+                let what = self.calls.remove(call).unwrap_or_default();
+                self.line("?", &what);
+            }
             EventKind::ToolFinished { call, result } => {
                 let what = self.calls.remove(call).unwrap_or_default();
                 let (mark, line) = ended(&what, result);

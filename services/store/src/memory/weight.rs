@@ -16,6 +16,8 @@ pub(super) fn weight(event: &Event) -> usize {
         EventKind::RunFailed { message, .. } => message.len(),
         EventKind::AttemptAbandoned { reason, .. } | EventKind::RunCancelled { reason } => reason.len(),
         EventKind::CallResolved { call, result, .. } => call.arguments.len() + result.data.len(),
+        EventKind::ApprovalRequested { approval, .. } => approval.reason.len() + approval.command.len(),
+        EventKind::CallApproved { call, description, .. } => call.arguments.len() + description.len(),
         EventKind::CompactionDone(done) => {
             done.summary.len() + done.messages.iter().map(message_weight).sum::<usize>()
         }

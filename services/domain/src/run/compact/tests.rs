@@ -18,6 +18,7 @@ fn run(percent: Option<u64>, window: u64) -> (Run, Step) {
         structured: false,
         client_tools: Vec::new(),
         runbooks: Vec::new(),
+        approvals: false,
         account: String::new(),
         principal: String::new(),
     }));
