@@ -110,6 +110,7 @@ pub(crate) fn began() -> EventKind {
         max_output_tokens: 1,
         structured: false,
         client_tools: vec![],
+        approvals: false,
         runbooks: vec![],
         account: "acme".into(),
         principal: "someone".into(),
