@@ -7,11 +7,13 @@
 //! * `alerts`: what Prometheus and Alertmanager know
 //! * `policy`: what may run
 //! * `process`: how it runs, and how all of it ends
+//! * `redact`: what must not leave
 
 mod alerts;
 mod config;
 mod policy;
 mod process;
+mod redact;
 mod service;
 mod tools;
 mod toolsets;
@@ -23,6 +25,7 @@ use wire::executor::tool_executor_server::ToolExecutorServer;
 pub use config::{AlertSources, Config, ConfigError};
 pub use policy::BuiltinAllowlist;
 pub use process::launcher;
+pub use redact::RedactError;
 pub use service::Service;
 pub use toolsets::ToolsetError;
 

@@ -57,7 +57,7 @@ impl Capture {
 }
 
 /// Length of the prefix that does not end within a UTF-8 character.
-pub(super) fn whole_characters(bytes: &[u8]) -> usize {
+pub(crate) fn whole_characters(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let byte = bytes[bytes.len() - back];
         let length = match byte {

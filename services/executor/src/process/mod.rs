@@ -12,7 +12,7 @@ pub mod launcher;
 mod supervise;
 mod tree;
 
-pub(crate) use capture::Capture;
+pub(crate) use capture::{Capture, whole_characters};
 pub(crate) use supervise::{Launcher, Outcome, Source};
 
 /// What to run: one program, or several with each one's output feeding the next.
