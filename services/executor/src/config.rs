@@ -8,6 +8,8 @@ use std::{
 };
 
 use crate::alerts::{Alerts, Source};
+use grants::KeyRing;
+
 use crate::policy::{BuiltinAllowlist, Prefix, Rules};
 
 /// Settings of an executor. Every limit has a default.
@@ -60,6 +62,19 @@ pub struct Config {
     /// Where alerts are known. None by default. `PROMETHEUS_URL` and `ALERTMANAGER_URL`, each with its
     /// `_AUTH_HEADER` if it wants one.
     pub alerts: AlertSources,
+    /// A file with rules for secrets in output. None by default. `SLEUTH_REDACT`.
+    pub redact: Option<PathBuf>,
+    /// Keys of those whose permissions count. Default: none. `SLEUTH_GRANT_KEYS`, separated by commas.
+    pub grant_keys: KeyRing,
+    /// Where it is noted which calls were begun that may change something. Default: below the user's state folder.
+    /// `SLEUTH_EXECUTOR_STATE`.
+    pub state: PathBuf,
+    /// How long an execution waits for a place. Default 60 s. `SLEUTH_EXECUTOR_QUEUE_TIME`, in seconds.
+    pub queue_time: Duration,
+    /// How long a command may write nothing. Default 300 s. `SLEUTH_EXECUTOR_IDLE_TIMEOUT`, in seconds.
+    pub idle_timeout: Duration,
+    /// Bytes that an execution may write in all. Default 1 GiB. `SLEUTH_EXECUTOR_OUTPUT_LIMIT`.
+    pub output_limit: u64,
     /// How often an execution says that it still runs. Default 5 s.
     pub heartbeat: Duration,
 }
@@ -138,6 +153,12 @@ impl Config {
             toolsets: get("SLEUTH_TOOLSETS").filter(|path| !path.is_empty()).map(PathBuf::from),
             toolset_refresh: seconds("SLEUTH_EXECUTOR_TOOLSET_REFRESH", 300)?,
             alerts: AlertSources::from_env(get)?,
+            redact: get("SLEUTH_REDACT").filter(|path| !path.is_empty()).map(PathBuf::from),
+            grant_keys: grant_keys(get)?,
+            state: state(get),
+            queue_time: seconds("SLEUTH_EXECUTOR_QUEUE_TIME", 60)?,
+            idle_timeout: seconds("SLEUTH_EXECUTOR_IDLE_TIMEOUT", 300)?,
+            output_limit: number(get, "SLEUTH_EXECUTOR_OUTPUT_LIMIT", 1 << 30)?,
             heartbeat: Duration::from_secs(5),
         })
     }
@@ -174,6 +195,24 @@ fn allowlist(get: &dyn Fn(&str) -> Option<String>) -> Result<BuiltinAllowlist, C
     const NAME: &str = "SLEUTH_BASH_ALLOWLIST";
     let Some(value) = get(NAME) else { return Ok(BuiltinAllowlist::default()) };
     value.parse().map_err(|()| ConfigError { name: NAME, wanted: "`none`, `core` or `extended`", value })
+}
+
+fn grant_keys(get: &dyn Fn(&str) -> Option<String>) -> Result<KeyRing, ConfigError> {
+    const NAME: &str = "SLEUTH_GRANT_KEYS";
+    KeyRing::parse(&get(NAME).unwrap_or_default()).map_err(|_| ConfigError {
+        name: NAME,
+        wanted: "public keys in base64, separated by commas",
+        // It might be a private one.
+        value: "something else".to_owned(),
+    })
+}
+
+fn state(get: &dyn Fn(&str) -> Option<String>) -> PathBuf {
+    let folder = |name: &str| get(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    folder("SLEUTH_EXECUTOR_STATE").unwrap_or_else(|| {
+        let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")));
+        state.unwrap_or_else(std::env::temp_dir).join("sleuth/executor")
+    })
 }
 
 fn prefixes(get: &dyn Fn(&str) -> Option<String>, name: &str) -> Vec<String> {

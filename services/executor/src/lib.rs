@@ -38,6 +38,9 @@ pub enum Error {
     /// A limit that must be at least one is zero.
     #[error("`{0}` must be at least 1")]
     Zero(&'static str),
+    /// The rules for secrets cannot be used.
+    #[error(transparent)]
+    Redact(#[from] RedactError),
     /// The toolset file cannot be used.
     #[error(transparent)]
     Toolsets(#[from] ToolsetError),
@@ -60,7 +63,9 @@ impl Executor {
         }
         let launcher =
             process::Launcher { program: config.launcher.clone(), environment: config.environment.clone() };
+        let redaction = config.redact.as_deref().map(redact::Settings::load).transpose()?.unwrap_or_default();
         let settings = tools::Settings {
+            saved: tools::Saved::default(),
             bash: config.bash.clone(),
             kubectl: config.kubectl.clone(),
             jq: config.jq.clone(),
@@ -74,8 +79,10 @@ impl Executor {
             Some(path) => Toolsets::load(path, &|name| std::env::var(name).ok())?,
             None => Toolsets::default(),
         };
+        let redactor = redact::Redactor::new(redaction, &toolsets.secrets())?;
+        let version = service::policy_version(&settings, &toolsets.text);
         let catalogue = Catalogue::start(&settings, &launcher, toolsets, config.toolset_refresh).await;
-        let service = Service::new(&config, settings, launcher, catalogue);
+        let service = Service::new(&config, settings, version, launcher, redactor, catalogue);
         Ok(Self { service: Arc::new(service) })
     }
 

@@ -158,17 +158,17 @@ async fn tasks_are_listed_by_status() {
 #[tokio::test]
 async fn output_is_shown_while_it_comes_and_characters_stay_whole() {
     let mut rig = Rig::new().await;
-    let command = "printf 'a\\303'; sleep 0.1; printf '\\251\\377'; sleep 30";
+    let command = "printf 'a\\n\\303'; sleep 0.1; printf '\\251\\377\\n'; sleep 30";
     let mut events = rig.execute(bash(&unique(), command)).await.unwrap();
     let mut chunks = Vec::new();
     until(&mut events, |event| {
         if let Some(Kind::Output(chunk)) = &event.kind {
             chunks.push((chunk.offset, chunk.data.to_vec()));
         }
-        chunks.last().is_some_and(|(_, data)| data.ends_with(b"\xff")).then_some(())
+        chunks.last().is_some_and(|(_, data)| data.ends_with(b"\xff\n")).then_some(())
     })
     .await;
-    assert_eq!(chunks, [(0, b"a".to_vec()), (1, "é".bytes().chain([0xff]).collect())]);
+    assert_eq!(chunks, [(0, b"a\n".to_vec()), (2, "é".bytes().chain(*b"\xff\n").collect())]);
 }
 
 #[tokio::test]
@@ -190,11 +190,13 @@ async fn too_much_output_keeps_head_and_tail() {
 
 #[tokio::test]
 async fn endless_output_is_bounded_and_ended() {
-    let mut rig = Rig::new().await;
+    let mut small = config();
+    small.output_bytes = 4 << 10;
+    let mut rig = Rig::with(small).await;
     let command = json!({"command": "cat /dev/zero", "timeout": 1});
     let end = rig.run("bash", &command).await;
     assert_eq!(end.ending(), Ending::TimedOut);
-    assert!(end.total_bytes > 10 << 20 && end.data.len() < 2 << 20);
+    assert!(end.total_bytes > 64 << 10 && end.data.len() < 8 << 10);
 }
 
 #[tokio::test]

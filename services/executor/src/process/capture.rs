@@ -1,25 +1,35 @@
 //! What is kept of a stream: its head, its tail, and how much there was in all.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, fmt};
+
+use aws_lc_rs::digest;
 
 /// A stream of bytes of which at most a fixed number is kept.
-#[derive(Debug)]
 pub(crate) struct Capture {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     half: usize,
     total: u64,
+    digest: digest::Context,
+}
+
+impl fmt::Debug for Capture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Capture").field("total", &self.total).finish_non_exhaustive()
+    }
 }
 
 impl Capture {
     /// Keeps `limit` bytes, half of them from the end.
     pub(crate) fn new(limit: usize) -> Self {
-        Self { head: Vec::new(), tail: VecDeque::new(), half: limit / 2, total: 0 }
+        let digest = digest::Context::new(&digest::SHA256);
+        Self { head: Vec::new(), tail: VecDeque::new(), half: limit / 2, total: 0, digest }
     }
 
     /// Takes the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
+        self.digest.update(bytes);
         let (head, rest) = bytes.split_at(bytes.len().min(self.half - self.head.len()));
         self.head.extend_from_slice(head);
         let rest = &rest[rest.len().saturating_sub(self.half)..];
@@ -31,6 +41,11 @@ impl Capture {
     /// Bytes seen in all.
     pub(crate) fn total(&self) -> u64 {
         self.total
+    }
+
+    /// SHA-256 of all bytes.
+    pub(crate) fn sha256(&self) -> Vec<u8> {
+        self.digest.clone().finish().as_ref().to_vec()
     }
 
     /// Bytes that were left out between head and tail.

@@ -9,11 +9,14 @@ use serde::{Deserialize, Serialize};
 
 mod capture;
 pub mod launcher;
+mod memory;
+mod meter;
 mod supervise;
 mod tree;
 
 pub(crate) use capture::{Capture, whole_characters};
-pub(crate) use supervise::{Launcher, Outcome, Source};
+pub(crate) use meter::Meter;
+pub(crate) use supervise::{Launcher, Outcome, Source, Trouble, Watch};
 
 /// What to run: one program, or several with each one's output feeding the next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use std::{
     os::{fd::OwnedFd, unix::net},
     path::PathBuf,
     process::Stdio,
+    sync::Arc,
     time::Duration,
 };
 
@@ -18,7 +19,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Capture, Exit, Spec, capture::whole_characters, launcher, tree};
+use super::{Capture, Exit, Meter, Spec, capture::whole_characters, launcher, memory, tree};
+use crate::redact::Masker;
 
 /// What is kept of standard error where it is apart: messages, not data.
 const STDERR_BYTES: usize = 64 << 10;
@@ -45,6 +47,23 @@ pub(crate) enum Source {
     Stderr,
 }
 
+/// What is done with output on its way.
+#[derive(Debug, Default)]
+pub(crate) struct Watch {
+    /// Takes the secrets out of it.
+    pub(crate) masker: Option<Masker>,
+    pub(crate) meter: Option<Arc<Meter>>,
+}
+
+/// What went wrong with a launcher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It did not start in time. Nothing of the spec ran.
+    Late(Duration),
+    /// It ended without a report: how the programs ended is not known.
+    Lost,
+}
+
 /// What came of a [`Spec`].
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -52,11 +71,19 @@ pub(crate) struct Outcome {
     pub(crate) exits: Vec<Exit>,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
+    /// How many secrets were masked.
+    pub(crate) masked: u64,
+    pub(crate) trouble: Option<Trouble>,
+    /// Whether the kernel ended programs because memory ran out.
+    pub(crate) out_of_memory: bool,
 }
 
 impl Outcome {
-    fn not_started(error: &io::Error) -> Self {
+    fn not_started(error: &io::Error, trouble: Option<Trouble>) -> Self {
         Self {
+            masked: 0,
+            trouble,
+            out_of_memory: false,
             exits: vec![Exit::NotStarted(format!("the launcher: {error}"))],
             stdout: Capture::new(0),
             stderr: Capture::new(0),
@@ -74,12 +101,25 @@ impl Launcher {
         spec: &Spec,
         keep: usize,
         stop: &CancellationToken,
+        seen: impl FnMut(Source, u64, &[u8]),
+    ) -> Outcome {
+        self.run_watched(spec, keep, stop, Watch::default(), seen).await
+    }
+
+    /// The same; what is kept and seen is what `watch` leaves of the output.
+    pub(crate) async fn run_watched(
+        &self,
+        spec: &Spec,
+        keep: usize,
+        stop: &CancellationToken,
+        mut watch: Watch,
         mut seen: impl FnMut(Source, u64, &[u8]),
     ) -> Outcome {
-        let started = timeout(START_TIME, self.start(spec)).await.unwrap_or_else(|late| Err(late.into()));
-        let (mut child, mut control) = match started {
-            Ok(started) => started,
-            Err(error) => return Outcome::not_started(&error),
+        let kills_before = memory::kills();
+        let (mut child, mut control) = match timeout(START_TIME, self.start(spec)).await {
+            Ok(Ok(started)) => started,
+            Ok(Err(error)) => return Outcome::not_started(&error, None),
+            Err(late) => return Outcome::not_started(&late.into(), Some(Trouble::Late(START_TIME))),
         };
         let mut stdout = Stream::new(Source::Stdout, child.stdout.take(), keep);
         let mut stderr = Stream::new(Source::Stderr, child.stderr.take(), keep.min(STDERR_BYTES));
@@ -88,8 +128,8 @@ impl Launcher {
 
         while phase != Phase::Reported || stdout.is_open() || stderr.is_open() {
             tokio::select! {
-                () = stdout.read(), if stdout.is_open() => stdout.deliver(&mut seen),
-                () = stderr.read(), if stderr.is_open() => stderr.deliver(&mut seen),
+                () = stdout.read(), if stdout.is_open() => stdout.deliver(&mut watch, &mut seen),
+                () = stderr.read(), if stderr.is_open() => stderr.deliver(&mut watch, &mut seen),
                 read = control.read_buf(&mut report), if phase != Phase::Reported => {
                     if !matches!(read, Ok(1..)) {
                         phase = Phase::Reported;
@@ -110,8 +150,23 @@ impl Launcher {
                 stderr.close_soon();
             }
         }
-        let exits = serde_json::from_slice(&report).unwrap_or_default();
-        Outcome { exits: reap(child, exits).await, stdout: stdout.capture, stderr: stderr.capture }
+        let masked = watch.masker.map_or(0, |mut masker| {
+            let (rest, errors) = masker.finish();
+            stdout.show(&rest, &mut seen);
+            stderr.show(&errors, &mut seen);
+            masker.spans()
+        });
+        let exits: Vec<_> = serde_json::from_slice(&report).unwrap_or_default();
+        let trouble = exits.is_empty().then_some(Trouble::Lost);
+        let exits = reap(child, exits).await;
+        Outcome {
+            out_of_memory: memory::explains(&exits, kills_before),
+            exits,
+            stdout: stdout.capture,
+            stderr: stderr.capture,
+            masked,
+            trouble,
+        }
     }
 
     async fn start(&self, spec: &Spec) -> io::Result<(Child, UnixStream)> {
@@ -226,14 +281,23 @@ impl<R: AsyncRead + Unpin> Stream<R> {
     }
 
     /// Hands on what was read, except the start of a character whose rest may follow.
-    fn deliver(&mut self, seen: &mut impl FnMut(Source, u64, &[u8])) {
+    fn deliver(&mut self, watch: &mut Watch, seen: &mut impl FnMut(Source, u64, &[u8])) {
         let ready = if self.is_open() { whole_characters(&self.buffer) } else { self.buffer.len() };
-        if ready > 0 {
-            let bytes = &self.buffer[..ready];
+        let bytes: Vec<_> = self.buffer.drain(..ready).collect();
+        if let Some(meter) = &watch.meter {
+            meter.add(bytes.len());
+        }
+        match &mut watch.masker {
+            Some(masker) => self.show(&masker.push(self.source, &bytes), seen),
+            None => self.show(&bytes, seen),
+        }
+    }
+
+    fn show(&mut self, bytes: &[u8], seen: &mut impl FnMut(Source, u64, &[u8])) {
+        if !bytes.is_empty() {
             self.capture.push(bytes);
             seen(self.source, self.offset, bytes);
-            self.offset += ready as u64;
-            self.buffer.drain(..ready);
+            self.offset += bytes.len() as u64;
         }
     }
 }

@@ -38,11 +38,19 @@ fn values(line: &[u8], quote: Quote, open: usize) -> Vec<Span> {
     let mut inside = true;
     while at < line.len() {
         if let Some(start) = quote.skip(line, at) {
-            let Some((end, after)) = quote.string(line, start) else { break };
+            let Some((end, after)) = quote.string(line, start) else {
+                // Too long to be seen in full, and so to know what it belongs to.
+                let rest = (inside && is_value).then(|| Span::new(start, line.len(), RULE));
+                return found.into_iter().chain(rest).collect();
+            };
             let text = &line[start..end];
             if inside && is_value {
                 found.push(Span::new(start, end, RULE));
-            } else if !inside && depth == 0 && text == b"kind" && line.get(skip_space(line, after)) == Some(&b':') {
+            } else if !inside
+                && depth == 0
+                && text == b"kind"
+                && line.get(skip_space(line, after)) == Some(&b':')
+            {
                 let value = skip_space(line, skip_space(line, after) + 1);
                 let value = quote.skip(line, value).and_then(|it| Some(&line[it..quote.string(line, it)?.0]));
                 kind = Some(value == Some(b"Secret"));

@@ -1,11 +1,32 @@
 //! What is masked in one line, given what came before it.
 
-use super::{Span, Suspicion, manifest::{self, Manifest}, pem, rules::{Rules, VARIABLE}, values::{is_password, is_present}};
+use super::{
+    Span, Suspicion,
+    manifest::{self, Manifest},
+    pem,
+    rules::{Rules, VARIABLE},
+    values::{is_mark, is_present},
+};
 
 /// Endings of the names of variables that hold secrets.
 const SECRET_NAMES: &[&str] = &[
-    "password", "passwd", "passphrase", "pwd", "_pass", "secret", "token", "apikey", "api_key", "accesskey",
-    "access_key", "privatekey", "private_key", "secretkey", "secret_key", "credential", "credentials",
+    "password",
+    "passwd",
+    "passphrase",
+    "pwd",
+    "_pass",
+    "secret",
+    "token",
+    "apikey",
+    "api_key",
+    "accesskey",
+    "access_key",
+    "privatekey",
+    "private_key",
+    "secretkey",
+    "secret_key",
+    "credential",
+    "credentials",
 ];
 
 /// What the lines so far say of the next one.
@@ -34,20 +55,26 @@ impl Lines {
         if rules.is_on(pem::RULE) {
             spans.extend(pem::spans(line, key));
         }
-        if self.named && let Some((b"value", (start, end))) = member(line) && is_present(&line[start..end]) {
+        if self.named
+            && let Some((b"value", (start, end))) = member(line)
+            && is_present(&line[start..end])
+        {
             spans.push(Span::new(start, end, VARIABLE));
         }
         match suspicion {
             Suspicion::Usual => {}
             Suspicion::ReadsSecrets => spans.extend(rules.encoded(line)),
         }
+        // What was masked before is shown as it is.
+        spans.retain(|span| !is_mark(&line[span.start..span.end]));
         spans
     }
 
     /// Shows a line, or holds it back. Returns how many spans were masked.
     pub(super) fn show(&mut self, line: &[u8], spans: Vec<Span>, rules: &Rules, shown: &mut Vec<u8>) -> u64 {
         let name = member(line).filter(|(key, _)| *key == b"name").map(|(_, (start, end))| &line[start..end]);
-        self.named = rules.is_on(VARIABLE) && name.is_some_and(names_secret);
+        self.named = rules.is_on(VARIABLE)
+            && name.is_some_and(|name| std::str::from_utf8(name).is_ok_and(names_secret));
         if rules.is_on(manifest::RULE) {
             self.manifest.line(line, spans, shown)
         } else {
@@ -66,9 +93,10 @@ impl Lines {
     }
 }
 
-fn names_secret(name: &[u8]) -> bool {
-    let name = name.to_ascii_lowercase();
-    is_password(&name) && SECRET_NAMES.iter().any(|ending| name.ends_with(ending.as_bytes()))
+/// Whether a variable with this name holds a secret.
+pub(crate) fn names_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    SECRET_NAMES.iter().any(|ending| name.ends_with(ending))
 }
 
 /// Key and place of the value of a line that is one member of an object.

@@ -107,7 +107,9 @@ impl Manifest {
     /// A line that is shown in parts has begun. Returns whether the rest of it is masked, and how many spans were.
     pub(super) fn long(&mut self, shown: &mut Vec<u8>) -> (bool, u64) {
         match &mut self.block {
-            Some(block) if !block.closed && block.entries.is_some() && block.verdict != Some(Verdict::None) => {
+            Some(block)
+                if !block.closed && block.entries.is_some() && block.verdict != Some(Verdict::None) =>
+            {
                 (true, block.release(Verdict::All, shown))
             }
             Some(_) | None => (false, 0),
@@ -186,8 +188,10 @@ impl Verdict {
     fn masks(self, value: &[u8]) -> bool {
         match self {
             Self::All => {
-                !matches!(value, b"" | b"|" | b"|-" | b"|+" | b">" | b">-" | b">+" | b"{" | b"{}" | b"}" | b"},")
-                    && !is_mark(value)
+                !matches!(
+                    value,
+                    b"" | b"|" | b"|-" | b"|+" | b">" | b">-" | b">+" | b"{" | b"{}" | b"}" | b"},"
+                ) && !is_mark(value)
             }
             Self::Encoded => is_encoded(value),
             Self::None => false,
@@ -205,7 +209,11 @@ impl Block {
             return None;
         }
         let entries = *self.entries.get_or_insert(shape.indent);
-        let (start, end) = if shape.indent == entries && shape.key.is_some() { shape.value } else { (shape.indent, shape.end) };
+        let (start, end) = if shape.indent == entries && shape.key.is_some() {
+            shape.value
+        } else {
+            (shape.indent, shape.end)
+        };
         Some(Span::new(start, end, RULE))
     }
 
@@ -252,7 +260,8 @@ fn key(line: &[u8], from: usize) -> (Option<&[u8]>, usize) {
     let plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b'/');
     let (key, after) = match rest {
         [b'"' | b'\'', quoted @ ..] => {
-            let Some(end) = quoted.iter().position(|byte| *byte == rest[0]) else { return (None, from) };
+            let is_end = |at: &usize| quoted[*at] == rest[0] && (*at == 0 || quoted[*at - 1] != b'\\');
+            let Some(end) = (0..quoted.len()).find(is_end) else { return (None, from) };
             (&quoted[..end], end + 2)
         }
         _ => {
@@ -270,7 +279,9 @@ fn key(line: &[u8], from: usize) -> (Option<&[u8]>, usize) {
 /// Without a comma behind it and quotes around it.
 fn unquoted(line: &[u8], (start, end): (usize, usize)) -> (usize, usize) {
     match &line[start..end] {
-        [quote @ (b'"' | b'\''), .., b','] if line[end - 2] == *quote && end - start > 2 => (start + 1, end - 2),
+        [quote @ (b'"' | b'\''), .., b','] if line[end - 2] == *quote && end - start > 2 => {
+            (start + 1, end - 2)
+        }
         [quote @ (b'"' | b'\''), .., last] if last == quote => (start + 1, end - 1),
         _ => (start, end),
     }

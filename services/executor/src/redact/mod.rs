@@ -3,7 +3,7 @@
 //! Text is read line by line, so that the result does not depend on how it arrives: a line is shown once it is whole.
 //! What belongs to several lines is known to a small machine each.
 //!
-//! * `rules`, `values`: patterns of secrets, and what such a value looks like
+//! * `builtin`, `rules`, `values`: patterns of secrets, and what such a value looks like
 //! * `line`: what is masked in one line
 //! * `inline`: data of a Secret in JSON on one line
 //! * `manifest`: data of a Secret in YAML or JSON over many lines
@@ -15,6 +15,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use secrecy::SecretString;
 
+mod builtin;
 mod file;
 mod inline;
 mod line;
@@ -28,6 +29,7 @@ mod values;
 
 pub use file::RedactError;
 pub(crate) use file::Settings;
+pub(crate) use line::names_secret;
 pub(crate) use stream::Masker;
 
 use crate::process::Source;

@@ -24,6 +24,7 @@ pub(super) fn spans(line: &[u8], open: &mut Option<Open>) -> Vec<Span> {
                 *open = None;
                 at = end;
             }
+            None if line.trim_ascii().is_empty() => {}
             None => match body(line, key) {
                 Some(start) => spans.push(Span::new(start, content_end(line), RULE)),
                 None => *open = None,

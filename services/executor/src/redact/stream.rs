@@ -7,6 +7,8 @@ use crate::process::{Source, whole_characters};
 
 /// A line that is longer is masked in parts.
 const LONGEST: usize = 64 << 10;
+/// What is kept back of a part without evidence: evidence may begin in it.
+const MARGIN: usize = 1 << 10;
 
 /// Masks what a program prints. What it shows depends on the bytes and not on their pieces.
 #[derive(Debug)]
@@ -85,8 +87,7 @@ impl Masker {
         let Some(end) = memchr::memchr(b'\n', &rest[..rest.len().min(LONGEST)]).map(|at| at + 1) else {
             return (rest.len() >= LONGEST).then(|| self.part(stream, at, shown));
         };
-        let is_idle = stream.lines.is_idle() && self.key.is_none() && self.suspicion == Suspicion::Usual;
-        if is_idle && !stream.continues {
+        if !stream.continues && self.is_idle(stream) {
             let lines = harmless_lines(&self.rules, rest);
             if lines > 0 {
                 shown.extend_from_slice(&rest[..lines]);
@@ -103,6 +104,11 @@ impl Masker {
     fn part(&mut self, stream: &mut Stream, at: usize, shown: &mut Vec<u8>) -> usize {
         let rest = &stream.pending[at..];
         let window = &rest[..whole_characters(&rest[..LONGEST])];
+        if stream.continues && self.is_idle(stream) && self.rules.suspect(window).is_none() {
+            let cut = whole_characters(&window[..LONGEST - MARGIN]);
+            shown.extend_from_slice(&window[..cut]);
+            return cut;
+        }
         let mut spans = stream.lines.spans(window, &self.rules, self.suspicion, &mut self.key.clone());
         let mut cut = whole_characters(&window[..LONGEST / 2]);
         while let Some(span) = spans.iter().find(|span| span.evidence < cut && cut < span.end) {
@@ -117,6 +123,11 @@ impl Masker {
             self.spans += count;
         }
         cut
+    }
+
+    /// Whether only a line's own text can make it a secret.
+    fn is_idle(&self, stream: &Stream) -> bool {
+        stream.lines.is_idle() && self.key.is_none() && self.suspicion == Suspicion::Usual
     }
 
     fn show(&mut self, stream: &mut Stream, at: Range<usize>, spans: Vec<Span>, shown: &mut Vec<u8>) {

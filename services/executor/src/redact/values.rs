@@ -2,9 +2,41 @@
 
 /// Words that stand where a password would, in messages and settings.
 const WORDS: &[&str] = &[
-    "authentication", "changed", "compat", "empty", "expired", "failed", "false", "files", "for", "from", "has",
-    "hidden", "incorrect", "invalid", "is", "missing", "must", "nil", "none", "not", "null", "optional", "redacted",
-    "rejected", "required", "reset", "set", "string", "true", "undefined", "unset", "updated", "was", "wrong", "yes",
+    "authentication",
+    "changed",
+    "compat",
+    "empty",
+    "expired",
+    "failed",
+    "false",
+    "files",
+    "for",
+    "from",
+    "has",
+    "hidden",
+    "incorrect",
+    "invalid",
+    "is",
+    "missing",
+    "must",
+    "nil",
+    "none",
+    "not",
+    "null",
+    "optional",
+    "redacted",
+    "rejected",
+    "required",
+    "reset",
+    "set",
+    "string",
+    "true",
+    "undefined",
+    "unset",
+    "updated",
+    "was",
+    "wrong",
+    "yes",
 ];
 
 /// Whether it could be a password: nearly anything that is not a reference, a word of a message or a mark.
@@ -18,8 +50,10 @@ pub(super) fn is_token(value: &[u8]) -> bool {
     let count = |is: fn(&u8) -> bool| value.iter().filter(|byte| is(byte)).count();
     let (digits, upper, lower) =
         (count(u8::is_ascii_digit), count(u8::is_ascii_uppercase), count(u8::is_ascii_lowercase));
-    let random = (digits > 0 && upper > 0 && lower > 0) || digits * 5 >= value.len() || upper * 4 >= value.len();
+    let random =
+        (digits > 0 && upper > 0 && lower > 0) || digits * 5 >= value.len() || upper * 4 >= value.len();
     value.len() >= 8
+        && !value.iter().any(u8::is_ascii_whitespace)
         && upper + lower > 0
         && random
         && !is_placeholder(value)
@@ -93,7 +127,9 @@ mod tests {
 
     #[test]
     fn names_dates_and_references_are_no_tokens() {
-        for value in ["orders-db-credentials", "2026-11-22T10:00:00Z", "/var/run/token-1", "$TOKEN_12", "us-east-1"] {
+        for value in
+            ["orders-db-credentials", "2026-11-22T10:00:00Z", "/var/run/token-1", "$TOKEN_12", "us-east-1"]
+        {
             assert!(!is_token(value.as_bytes()), "{value}");
         }
         for value in ["3fa85f64-5717-4562-b3fc-2c963f66afa6", "Zm9vYmFyMQ==", "abc123def456"] {

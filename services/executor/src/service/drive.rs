@@ -1,17 +1,30 @@
 //! Takes one execution from its admission to its end.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{io, pin::Pin, pin::pin, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use futures_util::future::join_all;
 use runtime::telemetry::Counted;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::{Instant, timeout},
+};
 use tokio_util::sync::CancellationToken;
-use wire::executor::{Ending, Finished, ToolStatus};
+use wire::executor::{Ending, Finished};
 
-use super::{execution::Execution, plan};
+use super::{
+    ending::{begun_before, elapsed, ended, failed, finished, never_ran},
+    execution::Execution,
+    executions::Key,
+    judge::{Judge, Judged, Standing},
+    records::{Beginning, Begun, Records},
+    stop::Stop,
+};
 use crate::{
-    process::{Capture, Exit, Launcher, Outcome},
-    tools::{Callable, Decision, Presentation, Remote, Run, Settings, Work},
+    policy::Effect,
+    process::{Capture, Launcher, Meter, Watch},
+    redact::{Redactor, Suspicion},
+    tools::{Callable, Decision, Presentation, Remote, Run, Work},
 };
 
 /// Calls that wait for their turn.
@@ -22,138 +35,257 @@ const RUNNING: &str = "sleuth_executions_running";
 /// What all executions share.
 #[derive(Debug)]
 pub(super) struct Workshop {
-    pub(super) settings: Arc<Settings>,
+    pub(super) judge: Judge,
+    pub(super) records: Records,
+    pub(super) redactor: Redactor,
     pub(super) launcher: Launcher,
-    pub(super) output_bytes: usize,
-    pub(super) orphan_grace: Duration,
+    pub(super) instance: String,
+    pub(super) limits: Limits,
     /// A place for each execution that may run at the same time.
     pub(super) places: Semaphore,
 }
 
-/// Why an execution was stopped from here.
+/// What an execution may take.
 #[derive(Clone, Copy, Debug)]
-enum Stop {
-    /// The tool's own time is up.
-    TooSlow(Duration),
-    /// The run's time is up.
-    RunOver(Duration),
-    Cancelled,
-    /// Nobody reads it any more.
-    Orphaned(Duration),
+pub(super) struct Limits {
+    pub(super) output_kept: usize,
+    pub(super) output: u64,
+    pub(super) queue_time: Duration,
+    pub(super) idle_time: Duration,
+    pub(super) orphan_grace: Duration,
 }
 
-impl Stop {
-    fn ending(self) -> Ending {
-        match self {
-            Self::TooSlow(_) | Self::RunOver(_) => Ending::TimedOut,
-            Self::Cancelled | Self::Orphaned(_) => Ending::Cancelled,
-        }
+/// What comes along with a call.
+#[derive(Debug)]
+pub(super) struct Order {
+    pub(super) key: Key,
+    pub(super) tool: Callable,
+    /// A permission for exactly this call. May be empty.
+    pub(super) grant: Bytes,
+    pub(super) standing: Standing,
+    /// What the run has left.
+    pub(super) run_time: Option<Duration>,
+}
+
+/// A call that may run.
+struct Permitted<'a> {
+    execution: &'a Execution,
+    order: &'a Order,
+    effect: Effect,
+}
+
+impl Permitted<'_> {
+    /// Whether it must never begin twice.
+    fn may_change(&self) -> bool {
+        self.effect == Effect::Mutation
     }
 
-    fn error(self, invocation: &str) -> String {
-        match self {
-            Self::TooSlow(time) => {
-                format!("Error: Command '{invocation}' timed out after {} seconds.", time.as_secs())
-            }
-            Self::RunOver(time) => format!(
-                "Error: Command '{invocation}' was stopped after {:.1} seconds, because the time of the whole run is up.",
-                time.as_secs_f64()
-            ),
-            Self::Cancelled => format!("Error: Command '{invocation}' was cancelled."),
-            Self::Orphaned(grace) => format!(
-                "Error: Command '{invocation}' was cancelled, because nobody had read its output for {} seconds.",
-                grace.as_secs()
-            ),
+    fn suspicion(&self, invocation: &str) -> Suspicion {
+        match self.effect {
+            Effect::SensitiveRead => Suspicion::ReadsSecrets,
+            Effect::Mutation if invocation.to_ascii_lowercase().contains("secret") => Suspicion::ReadsSecrets,
+            Effect::Read | Effect::Mutation => Suspicion::Usual,
         }
     }
 }
 
 impl Workshop {
-    /// Plans and runs a call, and says how it ended. `run_time` is what the run has left.
-    pub(super) async fn drive(
-        &self,
-        execution: &Execution,
-        tool: &Callable,
-        run_time: Option<Duration>,
-    ) -> Finished {
-        let plan = plan(tool, &self.settings, &execution.call.arguments_json).await;
-        let finished = match plan.decision {
-            Decision::Ask(reason) | Decision::Deny(reason) => {
-                let refused = Presentation::Error { data: String::new(), error: reason };
-                Finished { invocation: plan.description, ..finished(refused, Ending::Refused) }
-            }
-            Decision::Allow(Work::Answer(answer)) => finished(answer, Ending::Answered),
-            Decision::Allow(Work::Run(run)) => self.run(execution, run, run_time).await,
-            Decision::Allow(Work::Remote(remote)) => self.ask(execution, remote, run_time).await,
+    /// Judges and runs a call, and says how it ended.
+    pub(super) async fn drive(&self, execution: &Execution, order: &Order) -> Finished {
+        let finished = match self.begun(&order.key).await {
+            Some(begun) => begun_before(&begun),
+            None => self.judged(execution, order).await,
         };
-        Finished { elapsed: execution.started.elapsed().try_into().ok(), ..finished }
+        self.masked(Finished { elapsed: elapsed(execution.started.elapsed()), ..finished })
+    }
+
+    /// What is known of a call that may change something and was begun before.
+    pub(super) async fn begun(&self, key: &Key) -> Option<Begun> {
+        let (records, key) = (self.records.clone(), key.clone());
+        tokio::task::spawn_blocking(move || records.begun(&key)).await.ok().flatten()
+    }
+
+    /// Without the secrets in its texts.
+    pub(super) fn masked(&self, finished: Finished) -> Finished {
+        let [data, error, invocation] = [&finished.data, &finished.error, &finished.invocation]
+            .map(|text| self.redactor.text(text, Suspicion::Usual));
+        let redacted_spans = finished.redacted_spans + data.spans + error.spans + invocation.spans;
+        Finished {
+            data: data.text,
+            error: error.text,
+            invocation: invocation.text,
+            redacted_spans,
+            ..finished
+        }
+    }
+
+    async fn judged(&self, execution: &Execution, order: &Order) -> Finished {
+        let arguments = &execution.call.arguments_json;
+        let Judged { plan, target } =
+            self.judge.judge(&order.tool, arguments, &order.key.account, &order.standing).await;
+        let refused = |reason| failed(&plan.description, reason, Ending::Refused);
+        let work = match plan.decision {
+            Decision::Allow(work) => work,
+            Decision::Deny(reason) => return refused(reason),
+            Decision::Ask(ask) if !self.judge.can_ask() => return refused(ask.refusal),
+            Decision::Ask(ask) if order.grant.is_empty() => {
+                return refused(format!("refused: {} It needs the approval of a person.", ask.reason));
+            }
+            Decision::Ask(ask) => {
+                let grant = order.grant.clone();
+                let tool = &order.tool.name;
+                match self.judge.take(grant, &order.key, tool, arguments, target, &self.records).await {
+                    Ok(()) => ask.work,
+                    Err(void) => {
+                        return refused(format!(
+                            "refused: The approval does not count: {void}. Nothing was run."
+                        ));
+                    }
+                }
+            }
+        };
+        let permitted = Permitted { execution, order, effect: plan.effect };
+        let finished = match work {
+            Work::Answer(answer) => return finished(answer, Ending::Answered),
+            Work::Run(run) => self.run(&permitted, run).await,
+            Work::Remote(remote) => self.ask(&permitted, remote).await,
+        };
+        if permitted.may_change() {
+            self.note_end(&order.key, &finished).await;
+        }
+        finished
     }
 
     /// Why an execution has to stop, once it has to.
-    async fn stopped(&self, execution: &Execution, run_time: Option<Duration>) -> Stop {
+    async fn stopped(&self, permitted: &Permitted<'_>) -> Stop {
+        let grace = self.limits.orphan_grace;
         tokio::select! {
-            () = execution.cancel.cancelled() => Stop::Cancelled,
-            () = execution.orphaned(self.orphan_grace) => Stop::Orphaned(self.orphan_grace),
-            time = over(run_time) => Stop::RunOver(time),
+            () = permitted.execution.cancel.cancelled() => Stop::Cancelled,
+            () = permitted.execution.orphaned(grace) => Stop::Orphaned(grace),
+            time = over(permitted.order.run_time) => Stop::RunOver(time),
+        }
+    }
+
+    /// Waits for a place, and notes that the call begins if it must not begin twice.
+    async fn begin(
+        &self,
+        permitted: &Permitted<'_>,
+        invocation: &str,
+        stopped: Pin<&mut impl Future<Output = Stop>>,
+    ) -> Result<SemaphorePermit<'_>, Box<Finished>> {
+        let waiting = Counted::new(WAITING);
+        let place = tokio::select! {
+            biased;
+            stop = stopped => return Err(never_ran(invocation, stop).into()),
+            place = timeout(self.limits.queue_time, self.places.acquire()) => match place {
+                Ok(Ok(place)) => place,
+                Ok(Err(_)) => return Err(never_ran(invocation, Stop::Cancelled).into()),
+                Err(_) => return Err(never_ran(invocation, Stop::Queued(self.limits.queue_time)).into()),
+            },
+        };
+        drop(waiting);
+        if !permitted.may_change() {
+            return Ok(place);
+        }
+        let (records, key, instance) =
+            (self.records.clone(), permitted.order.key.clone(), self.instance.clone());
+        let noted = tokio::task::spawn_blocking(move || records.begin(&key, &instance)).await;
+        match noted.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            Ok(Beginning::Noted) => Ok(place),
+            Ok(Beginning::Before(begun)) => Err(begun_before(&begun).into()),
+            Err(error) => {
+                let reason = format!(
+                    "refused: '{invocation}' may change something, and that it begins could not be noted \
+                     (SLEUTH_EXECUTOR_STATE): {error}. Nothing was run."
+                );
+                Err(failed(invocation, reason, Ending::Refused).into())
+            }
+        }
+    }
+
+    async fn note_end(&self, key: &Key, finished: &Finished) {
+        let (ending, exit_code) = (finished.ending(), finished.exit_code);
+        if matches!(ending, Ending::Unknown | Ending::Refused) {
+            return;
+        }
+        let (records, key) = (self.records.clone(), key.clone());
+        let noted = tokio::task::spawn_blocking(move || records.end(&key, ending, exit_code)).await;
+        match noted.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                tracing::warn!(%error, "how a call ended could not be noted");
+            }
+            Ok(()) | Err(_) => {}
         }
     }
 
     /// Has another server do the work.
-    async fn ask(&self, execution: &Execution, remote: Remote, run_time: Option<Duration>) -> Finished {
+    async fn ask(&self, permitted: &Permitted<'_>, remote: Remote) -> Finished {
         let Remote { invocation, timeout: time, answer } = remote;
-        let mut stopped = pin!(self.stopped(execution, run_time));
-        let _place = tokio::select! {
-            biased;
-            stop = &mut stopped => return never_ran(&invocation, stop),
-            place = self.places.acquire() => place,
+        let mut stopped = pin!(self.stopped(permitted));
+        let _place = match self.begin(permitted, &invocation, stopped.as_mut()).await {
+            Ok(place) => place,
+            Err(finished) => return *finished,
         };
+        let queued = elapsed(permitted.execution.started.elapsed());
         let stop = tokio::select! {
             answer = timeout(time, answer) => match answer {
-                Ok(answer) => return Finished { invocation, ..self.shortened(answer) },
+                Ok(answer) => return Finished { invocation, queued, ..self.shortened(answer) },
                 Err(_) => Stop::TooSlow(time),
             },
             stop = stopped => stop,
         };
-        let error = Presentation::Error { data: String::new(), error: stop.error(&invocation) };
-        Finished { invocation, ..finished(error, stop.ending()) }
+        let mut error = stop.error(&invocation);
+        if permitted.may_change() {
+            error += " Whether the server did what was asked is not known.";
+        }
+        Finished { queued, clock: stop.clock().into(), ..failed(&invocation, error, stop.ending()) }
     }
 
     fn shortened(&self, answer: Presentation) -> Finished {
-        let mut kept = Capture::new(self.output_bytes);
+        let mut kept = Capture::new(self.limits.output_kept);
         let answered = finished(answer, Ending::Answered);
-        kept.push(answered.data.as_bytes());
+        kept.push(self.redactor.text(&answered.data, Suspicion::Usual).text.as_bytes());
         Finished { data: kept.text(), total_bytes: kept.total(), omitted_bytes: kept.omitted(), ..answered }
     }
 
-    async fn run(&self, execution: &Execution, run: Run, run_time: Option<Duration>) -> Finished {
-        let mut stopped = pin!(self.stopped(execution, run_time));
-
-        let waiting = Counted::new(WAITING);
-        let place = tokio::select! {
-            biased;
-            stop = &mut stopped => return never_ran(&run.invocation, stop),
-            place = self.places.acquire() => place,
+    async fn run(&self, permitted: &Permitted<'_>, run: Run) -> Finished {
+        let mut stopped = pin!(self.stopped(permitted));
+        let place = match self.begin(permitted, &run.invocation, stopped.as_mut()).await {
+            Ok(place) => place,
+            Err(finished) => return *finished,
         };
-        drop(waiting);
+        let queued = elapsed(permitted.execution.started.elapsed());
         let _running = Counted::new(RUNNING);
-        let kill = CancellationToken::new();
-        let launched = run.specs.iter().map(|spec| {
-            let seen = |source, offset, bytes: &[u8]| execution.output(source, offset, bytes);
-            self.launcher.run(spec, self.output_bytes, &kill, seen)
+        let (kill, meter) = (CancellationToken::new(), Arc::new(Meter::new()));
+        let suspicion = permitted.suspicion(&run.invocation);
+        let launched = run.specs.iter().enumerate().map(|(command, spec)| {
+            let seen = move |source, offset, bytes: &[u8]| {
+                permitted.execution.output(command, source, offset, bytes);
+            };
+            let masker = Some(self.redactor.masker(suspicion));
+            let watch = Watch { masker, meter: Some(Arc::clone(&meter)) };
+            self.launcher.run_watched(spec, self.limits.output_kept, &kill, watch, seen)
         });
+        let deadline = Instant::now() + run.timeout;
         let (outcomes, stop) = {
             let mut running = pin!(join_all(launched));
-            let stopped = timeout(run.timeout, stopped);
-            tokio::select! {
-                outcomes = &mut running => (outcomes, None),
-                stop = stopped => {
+            let stop = tokio::select! {
+                outcomes = &mut running => Err(outcomes),
+                stop = stopped => Ok(stop),
+                () = tokio::time::sleep_until(deadline) => Ok(Stop::TooSlow(run.timeout)),
+                () = meter.is_silent_for(self.limits.idle_time) => Ok(Stop::Silent(self.limits.idle_time)),
+                () = meter.exceeds(self.limits.output) => Ok(Stop::TooMuch(self.limits.output)),
+            };
+            match stop {
+                Err(outcomes) => (outcomes, None),
+                Ok(stop) => {
                     kill.cancel();
-                    (running.await, Some(stop.unwrap_or(Stop::TooSlow(run.timeout))))
+                    (running.await, Some(stop))
                 }
             }
         };
         drop(place);
-        ended(run, &outcomes, stop)
+        Finished { queued, ..ended(run, &outcomes, stop, permitted.may_change()) }
     }
 }
 
@@ -164,52 +296,5 @@ async fn over(time: Option<Duration>) -> Duration {
             time
         }
         None => std::future::pending().await,
-    }
-}
-
-fn finished(presentation: Presentation, ending: Ending) -> Finished {
-    let (status, data, error) = match presentation {
-        Presentation::Success(data) => (ToolStatus::Success, data, String::new()),
-        Presentation::NoData(data) => (ToolStatus::NoData, data, String::new()),
-        Presentation::Error { data, error } => (ToolStatus::Error, data, error),
-    };
-    Finished { status: status.into(), data, error, ending: ending.into(), ..Finished::default() }
-}
-
-fn never_ran(invocation: &str, stop: Stop) -> Finished {
-    let error = format!("{} It was still waiting for its turn.", stop.error(invocation));
-    let presentation = Presentation::Error { data: String::new(), error };
-    Finished { invocation: invocation.to_owned(), ..finished(presentation, stop.ending()) }
-}
-
-fn ended(run: Run, outcomes: &[Outcome], stop: Option<Stop>) -> Finished {
-    let total_bytes = outcomes.iter().map(|outcome| outcome.stdout.total() + outcome.stderr.total()).sum();
-    let omitted_bytes =
-        outcomes.iter().map(|outcome| outcome.stdout.omitted() + outcome.stderr.omitted()).sum();
-    let (own_ending, exit_code) = ending(outcomes);
-    let presentation = (run.present)(outcomes);
-    let finished = match stop {
-        None => Finished { exit_code, ..finished(presentation, own_ending) },
-        Some(stop) => {
-            let data = match presentation {
-                _ if total_bytes == 0 => String::new(),
-                Presentation::Success(data)
-                | Presentation::NoData(data)
-                | Presentation::Error { data, .. } => data,
-            };
-            finished(Presentation::Error { data, error: stop.error(&run.invocation) }, stop.ending())
-        }
-    };
-    Finished { invocation: run.invocation, total_bytes, omitted_bytes, ..finished }
-}
-
-/// How the first program that failed ended, or else the last one.
-fn ending(outcomes: &[Outcome]) -> (Ending, Option<i32>) {
-    let exits = || outcomes.iter().flat_map(|outcome| &outcome.exits);
-    let failed = exits().find(|exit| !matches!(exit, Exit::Exited(0) | Exit::Signalled(13)));
-    match failed.or_else(|| exits().last()) {
-        Some(Exit::Exited(code)) => (Ending::Exited, Some(*code)),
-        Some(Exit::Signalled(_)) => (Ending::Signalled, None),
-        Some(Exit::NotStarted(_)) | None => (Ending::NotStarted, None),
     }
 }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{Stream, stream};
+use futures_util::{Stream, stream::unfold};
 use tokio::{
     sync::watch,
     time::{Instant, Interval, MissedTickBehavior, interval_at},
@@ -24,7 +24,7 @@ use crate::process::Source;
 const LIVE_CHUNKS: usize = 8192;
 
 /// What is asked to be run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Call {
     pub(super) tool: String,
     pub(super) arguments_json: String,
@@ -75,7 +75,7 @@ impl Execution {
     }
 
     /// Shows output as it comes, until there is too much.
-    pub(super) fn output(&self, source: Source, offset: u64, bytes: &[u8]) {
+    pub(super) fn output(&self, command: usize, source: Source, offset: u64, bytes: &[u8]) {
         {
             let mut log = self.log();
             if log.shown + bytes.len() > self.live_bytes || log.events.len() >= LIVE_CHUNKS {
@@ -84,12 +84,9 @@ impl Execution {
             }
             log.shown += bytes.len();
         }
-        let stream = match source {
-            Source::Stdout => OutputStream::Stdout,
-            Source::Stderr => OutputStream::Stderr,
-        };
         self.push(Kind::Output(OutputChunk {
-            stream: stream.into(),
+            stream: stream(source).into(),
+            command: u32::try_from(command).unwrap_or(u32::MAX),
             offset,
             data: Bytes::copy_from_slice(bytes),
         }));
@@ -141,7 +138,7 @@ impl Execution {
         after: u64,
         heartbeat: Duration,
     ) -> impl Stream<Item = ExecuteEvent> + Send + use<> {
-        stream::unfold(Reader::new(self, after, heartbeat), |mut reader| async {
+        unfold(Reader::new(self, after, heartbeat), |mut reader| async {
             let event = reader.next().await?;
             Some((event, reader))
         })
@@ -207,6 +204,14 @@ impl Reader {
 impl Drop for Reader {
     fn drop(&mut self) {
         self.execution.readers.send_modify(|readers| *readers -= 1);
+    }
+}
+
+/// A stream as the contract names it.
+pub(super) fn stream(source: Source) -> OutputStream {
+    match source {
+        Source::Stdout => OutputStream::Stdout,
+        Source::Stderr => OutputStream::Stderr,
     }
 }
 

@@ -4,7 +4,8 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt as _};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tonic::{Request, Response, Status, metadata::MetadataMap};
+use tonic::{Code, Request, Response, Status, metadata::MetadataMap};
+use tonic_types::{ErrorDetails, StatusExt as _};
 use tracing::Instrument as _;
 use wire::executor::{
     AnswerHostCallRequest, AnswerHostCallResponse, AttachRequest, Caller, CancelRequest, CancelResponse,
@@ -14,23 +15,34 @@ use wire::executor::{
 
 mod catalogue;
 mod drive;
+mod ending;
 mod execution;
 mod executions;
+mod judge;
+mod permission;
+mod records;
+mod stop;
+mod target;
 
 pub(crate) use catalogue::Catalogue;
+pub(crate) use judge::policy_version;
 
 use crate::{
     Config,
-    policy::{self, Effect},
+    policy::Effect,
     process::Launcher,
-    tools::{Callable, Decision, Plan, Settings},
+    redact::{Redactor, Suspicion},
+    tools::{Callable, Decision, Settings, Work},
 };
-use drive::Workshop;
+use drive::{Limits, Order, Workshop};
 use execution::{Call, Execution};
-use executions::{Admission, Executions, Key, Limits};
+use executions::{Admission, Executions, Key};
+use judge::{Judge, Judged, Standing};
+use records::Records;
+use target::Targets;
 
-/// How long a call may be judged.
-const PLAN_TIME: Duration = Duration::from_secs(5);
+/// When a caller for whom there was no room should come again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Serves the tools of one executor.
 #[derive(Debug)]
@@ -44,24 +56,45 @@ pub struct Service {
 }
 
 impl Service {
-    pub(crate) fn new(config: &Config, settings: Settings, launcher: Launcher, catalogue: Catalogue) -> Self {
+    pub(crate) fn new(
+        config: &Config,
+        settings: Settings,
+        policy_version: String,
+        launcher: Launcher,
+        redactor: Redactor,
+        catalogue: Catalogue,
+    ) -> Self {
         let cancel = CancellationToken::new();
-        let limits = Limits {
+        let limits = executions::Limits {
             live: config.concurrency + config.queue,
             live_bytes: config.output_bytes,
             kept_for: config.kept_for,
             kept_executions: config.kept_executions,
             kept_bytes: config.kept_bytes,
         };
+        let instance = catalogue.instance().to_owned();
         let workshop = Workshop {
-            settings: Arc::new(settings),
+            judge: Judge {
+                targets: Targets::new(config.kubeconfigs()),
+                keys: config.grant_keys.clone(),
+                policy_version,
+                settings: Arc::new(settings),
+            },
+            records: Records::new(config.state.clone()),
+            redactor,
             launcher,
-            output_bytes: config.output_bytes,
-            orphan_grace: config.orphan_grace,
+            instance: instance.clone(),
+            limits: Limits {
+                output_kept: config.output_bytes,
+                output: config.output_limit,
+                queue_time: config.queue_time,
+                idle_time: config.idle_timeout,
+                orphan_grace: config.orphan_grace,
+            },
             places: tokio::sync::Semaphore::new(config.concurrency),
         };
         Self {
-            executions: Arc::new(Executions::new(catalogue.instance().to_owned(), limits, cancel.clone())),
+            executions: Arc::new(Executions::new(instance, limits, cancel.clone())),
             catalogue,
             workshop: Arc::new(workshop),
             heartbeat: config.heartbeat,
@@ -86,14 +119,27 @@ impl Service {
         self.executions.find(key).ok_or_else(unknown)
     }
 
+    /// An execution that is known only because it may have changed something.
+    async fn begun_before(&self, key: &Key) -> Option<Arc<Execution>> {
+        let begun = self.workshop.begun(key).await?;
+        let execution =
+            Execution::new(&key.id, &begun.instance, Call::default(), 0, self.cancel.child_token());
+        execution.finish(ending::begun_before(&begun));
+        Some(Arc::new(execution))
+    }
+
+    fn shown(&self, text: &str) -> String {
+        self.workshop.redactor.text(text, Suspicion::Usual).text
+    }
+
     fn start(
         &self,
-        key: Key,
         execution: &Arc<Execution>,
-        tool: Callable,
+        order: Order,
         request: &ExecuteRequest,
         metadata: &MetadataMap,
     ) {
+        let tool = &order.tool;
         let span = tracing::info_span!(
             "execute_tool",
             otel.name = format!("execute_tool {}", tool.name),
@@ -105,11 +151,10 @@ impl Service {
             process.exit.code = tracing::field::Empty,
         );
         runtime::propagation::extract_metadata(metadata, &span);
-        let run_time = (request.timeout_ms > 0).then(|| Duration::from_millis(request.timeout_ms));
         let (execution, executions) = (Arc::clone(execution), Arc::clone(&self.executions));
         let workshop = Arc::clone(&self.workshop);
         let drive = async move {
-            let finished = workshop.drive(&execution, &tool, run_time).await;
+            let finished = workshop.drive(&execution, &order).await;
             if let Some(code) = finished.exit_code {
                 tracing::Span::current().record("process.exit.code", code);
             }
@@ -119,7 +164,7 @@ impl Service {
                 "execution ended"
             );
             execution.finish(finished);
-            executions.retire(key);
+            executions.retire(order.key);
         };
         self.tasks.spawn(drive.instrument(span));
     }
@@ -143,27 +188,39 @@ impl ToolExecutor for Service {
     type AttachStream = Events;
 
     async fn list_tools(&self, _: Request<ListToolsRequest>) -> Result<Response<ListToolsResponse>, Status> {
-        Ok(Response::new(self.catalogue.list()))
+        let mut list = self.catalogue.list();
+        for toolset in &mut list.toolsets {
+            toolset.error = self.shown(&toolset.error);
+        }
+        Ok(Response::new(list))
     }
 
     async fn plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanResponse>, Status> {
         let request = request.into_inner();
         let tool = self.tool(&request.tool)?;
-        let plan = plan(&tool, &self.workshop.settings, &request.arguments_json).await;
-        let (verdict, reason) = match plan.decision {
-            Decision::Allow(_) => (Verdict::Allow, String::new()),
-            Decision::Ask(reason) => (Verdict::Ask, reason),
-            Decision::Deny(reason) => (Verdict::Deny, reason),
+        let standing = Standing { session: request.session, grants: request.standing_grants };
+        let account = request.caller.unwrap_or_default().account;
+        let judge = &self.workshop.judge;
+        let Judged { plan, target } = judge.judge(&tool, &request.arguments_json, &account, &standing).await;
+        let (verdict, reason, prefixes, work) = match plan.decision {
+            Decision::Allow(work) => (Verdict::Allow, String::new(), Vec::new(), Some(work)),
+            Decision::Ask(ask) => {
+                let reason = if judge.can_ask() { ask.reason } else { ask.refusal };
+                (Verdict::Ask, reason, ask.prefixes, Some(ask.work))
+            }
+            Decision::Deny(reason) => (Verdict::Deny, reason, Vec::new(), None),
         };
+        let command = work.as_ref().map(Work::invocation).unwrap_or_default();
         Ok(Response::new(PlanResponse {
             verdict: verdict.into(),
-            reason,
-            description: plan.description,
-            prefixes: Vec::new(),
+            reason: self.shown(&reason),
+            description: self.shown(&plan.description),
+            prefixes,
             effect: effect_class(plan.effect).into(),
-            policy_version: policy::VERSION.to_owned(),
+            policy_version: judge.policy_version.clone(),
             toolset: tool.toolset().to_owned(),
-            ..PlanResponse::default()
+            command: visible(&self.shown(command)),
+            target,
         }))
     }
 
@@ -176,7 +233,17 @@ impl ToolExecutor for Service {
             Admission::New(execution) => {
                 // The stream reads it from here on, so that it is not an orphan before it starts.
                 let events = self.events(&execution, 0);
-                self.start(key, &execution, tool, &request, &metadata);
+                let order = Order {
+                    key,
+                    tool,
+                    grant: request.grant.clone(),
+                    standing: Standing {
+                        session: request.session.clone(),
+                        grants: request.standing_grants.clone(),
+                    },
+                    run_time: (request.timeout_ms > 0).then(|| Duration::from_millis(request.timeout_ms)),
+                };
+                self.start(&execution, order, &request, &metadata);
                 return Ok(events);
             }
             Admission::Known(execution) => execution,
@@ -184,8 +251,10 @@ impl ToolExecutor for Service {
                 return Err(Status::already_exists("this execution id stands for another call"));
             }
             Admission::Full => {
-                return Err(Status::resource_exhausted(
-                    "too many executions are waiting; try again in a second",
+                return Err(Status::with_error_details(
+                    Code::ResourceExhausted,
+                    "too many executions are waiting",
+                    ErrorDetails::with_retry_info(Some(RETRY_AFTER)),
                 ));
             }
             Admission::Closed => return Err(Status::unavailable("this executor is shutting down")),
@@ -195,7 +264,11 @@ impl ToolExecutor for Service {
 
     async fn attach(&self, request: Request<AttachRequest>) -> Result<Response<Events>, Status> {
         let request = request.into_inner();
-        let execution = self.find(&key(request.caller.as_ref(), &request.execution_id)?)?;
+        let key = key(request.caller.as_ref(), &request.execution_id)?;
+        let execution = match self.find(&key) {
+            Ok(execution) => execution,
+            Err(unknown) => self.begun_before(&key).await.ok_or(unknown)?,
+        };
         Ok(self.events(&execution, request.after_sequence))
     }
 
@@ -224,21 +297,17 @@ fn key(caller: Option<&Caller>, id: &str) -> Result<Key, Status> {
     Ok(Key { account: caller.map(|caller| caller.account.clone()).unwrap_or_default(), id: id.to_owned() })
 }
 
-/// Plans where blocking is fine. What cannot be judged in time is refused.
-async fn plan(tool: &Callable, settings: &Arc<Settings>, arguments_json: &str) -> Plan {
-    let (settings, arguments) = (Arc::clone(settings), arguments_json.to_owned());
-    let own = tool.clone();
-    let planned = tokio::task::spawn_blocking(move || own.plan(&settings, &arguments));
-    match tokio::time::timeout(PLAN_TIME, planned).await {
-        Ok(Ok(plan)) => plan,
-        Ok(Err(_)) | Err(_) => Plan {
-            description: tool.name.clone(),
-            effect: Effect::Mutation,
-            decision: Decision::Deny(
-                "refused: The call could not be judged. Write it in a simpler way.".to_owned(),
-            ),
-        },
+/// A command as a person can read it: what could move a terminal's cursor, or hide text, is written out.
+fn visible(command: &str) -> String {
+    let hides = |c: char| {
+        (c.is_control() && !matches!(c, '\n' | '\t'))
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    };
+    let mut text = String::with_capacity(command.len());
+    for symbol in command.chars() {
+        if hides(symbol) { text.extend(symbol.escape_default()) } else { text.push(symbol) }
     }
+    text
 }
 
 fn effect_class(effect: Effect) -> EffectClass {

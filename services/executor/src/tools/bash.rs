@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    Arguments, Decision, Plan, Presentation, Run, Settings, Tool, Toolset, Work, parameters::Parameter,
+    Arguments, Ask, Decision, Plan, Presentation, Run, Settings, Tool, Toolset, Work, parameters::Parameter,
     present,
 };
 use crate::{
@@ -31,19 +31,27 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
 fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
     let command = arguments.text("command").trim().to_owned();
     let suggested: Vec<_> = arguments.texts("suggested_prefixes").collect();
-    let judgement = settings.policy.judge(&command, &suggested, &[]);
+    let timeout = timeout(settings, arguments)?;
+    let judgement = settings.policy.judge(&command, &suggested, &settings.saved.commands);
     let effect = judgement.effect();
-    let decision = match judgement {
-        Judgement::Allow { script, .. } => Decision::Allow(Work::Run(Run {
+    let run = |script: String| {
+        Work::Run(Run {
             specs: vec![Spec {
                 pipeline: vec![vec![settings.bash.clone(), "-c".to_owned(), script]],
                 merge_stderr: true,
             }],
-            timeout: timeout(settings, arguments)?,
+            timeout,
             present: presenter(command.clone()),
             invocation: command.clone(),
-        })),
-        Judgement::Ask { reason, .. } => Decision::Ask(unavailable(&reason)),
+        })
+    };
+    let decision = match judgement {
+        Judgement::Allow { script, .. } => Decision::Allow(run(script)),
+        // What a person allows is what they were shown, to the letter.
+        Judgement::Ask { reason, prefixes, .. } => {
+            let refusal = unavailable(&reason);
+            Decision::Ask(Ask { reason, refusal, prefixes, work: run(command.clone()) })
+        }
         Judgement::Deny { reason } => Decision::Deny(reason),
     };
     Ok(Plan { description: command, effect, decision })

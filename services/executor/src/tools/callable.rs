@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Decision, Plan, Settings, Tool};
+use super::{Ask, Decision, Plan, Settings, Tool};
 use crate::{
     policy::Effect,
     toolsets::{TemplateTool, mcp::McpTool},
@@ -59,9 +59,16 @@ impl Callable {
             Source::Mcp(tool) => tool.plan(settings, arguments_json),
         };
         match plan.decision {
-            Decision::Allow(_) if self.needs_approval => {
-                Plan { effect: Effect::Mutation, decision: Decision::Ask(self.unavailable()), ..plan }
+            Decision::Allow(work) if self.needs_approval && !settings.saved.tools.contains(&self.name) => {
+                let ask = Ask {
+                    reason: format!("`{}` runs only with the approval of a person.", self.name),
+                    refusal: self.unavailable(),
+                    prefixes: vec![self.name.clone()],
+                    work,
+                };
+                Plan { effect: Effect::Mutation, decision: Decision::Ask(ask), ..plan }
             }
+            Decision::Allow(_) if self.needs_approval => Plan { effect: Effect::Mutation, ..plan },
             Decision::Allow(_) | Decision::Ask(_) | Decision::Deny(_) => plan,
         }
     }

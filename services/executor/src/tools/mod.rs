@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 
 use crate::{
     alerts::Alerts,
-    policy::{Effect, Policy},
+    policy::{Effect, Policy, Prefix},
     process::{Outcome, Spec},
 };
 
@@ -53,11 +53,33 @@ pub(crate) struct Settings {
     pub(crate) kubectl: String,
     pub(crate) jq: String,
     pub(crate) policy: Policy,
+    /// What a person has allowed already.
+    pub(crate) saved: Saved,
     pub(crate) kubectl_timeout: Duration,
     pub(crate) bash_timeout: Duration,
     pub(crate) longest_timeout: Duration,
     /// Where alerts are known, if anywhere.
     pub(crate) alerts: Option<Alerts>,
+}
+
+/// What a person has allowed for the calls of a session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Saved {
+    /// Beginnings of bash commands.
+    pub(crate) commands: Vec<Prefix>,
+    /// Names of other tools.
+    pub(crate) tools: Vec<String>,
+}
+
+impl Work {
+    /// What it does, as a person would write it. Empty if it does nothing.
+    pub(crate) fn invocation(&self) -> &str {
+        match self {
+            Self::Answer(_) => "",
+            Self::Run(run) => &run.invocation,
+            Self::Remote(remote) => &remote.invocation,
+        }
+    }
 }
 
 /// A call as it is understood.
@@ -73,10 +95,22 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) enum Decision {
     Allow(Work),
-    /// Only with the approval of a person, for this reason.
-    Ask(String),
+    /// Only with the approval of a person.
+    Ask(Ask),
     /// It does not, for this reason.
     Deny(String),
+}
+
+/// A call that a person must allow.
+#[derive(Debug)]
+pub(crate) struct Ask {
+    /// Why, for the person.
+    pub(crate) reason: String,
+    /// What the model is told where nobody can be asked.
+    pub(crate) refusal: String,
+    /// Prefixes that would allow a part of it, also later.
+    pub(crate) prefixes: Vec<String>,
+    pub(crate) work: Work,
 }
 
 /// What a call does.

@@ -13,6 +13,7 @@ use std::{
 };
 
 use regex::RegexSet;
+use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -44,6 +45,8 @@ pub(crate) struct Toolsets {
     pub(crate) declared: Vec<Declared>,
     pub(crate) servers: Vec<mcp::Server>,
     overrides: BTreeMap<String, Override>,
+    /// The file as it was read.
+    pub(crate) text: String,
 }
 
 /// A toolset of the file.
@@ -98,7 +101,7 @@ impl Toolsets {
         let file: file::File =
             serde_saphyr::from_str(text).map_err(|error| (String::new(), error.to_string()))?;
         warn_of_unknown("the file", file.unknown.keys());
-        let mut all = Self::default();
+        let mut all = Self { text: text.to_owned(), ..Self::default() };
         let mut owners: BTreeMap<String, String> =
             tools::all().map(|tool| (tool.name.to_owned(), tool.toolset.name().to_owned())).collect();
         for (name, toolset) in file.toolsets {
@@ -124,6 +127,12 @@ impl Toolsets {
             all.servers.push(mcp::Server::new(&name, server, environment).map_err(place)?);
         }
         Ok(all)
+    }
+
+    /// Secrets that tools are given.
+    pub(crate) fn secrets(&self) -> Vec<SecretString> {
+        let tools = self.declared.iter().flat_map(|own| &own.tools).flat_map(|tool| tool.secrets());
+        tools.chain(self.servers.iter().flat_map(mcp::Server::secrets)).collect()
     }
 
     /// Whether the operator leaves a toolset that is built in switched on.

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     policy::Effect,
     process::Spec,
+    redact::names_secret,
     tools::{Decision, Plan, Presentation, Run, Settings, Work, command_line, plain},
 };
 
@@ -125,6 +126,14 @@ impl TemplateTool {
             }
         };
         Plan { description, effect: Effect::Read, decision }
+    }
+
+    /// Values of the environment whose names say that they are secret.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = SecretString> {
+        self.command.slots.iter().zip(&self.fixed).filter_map(|(slot, fixed)| match slot {
+            Slot::Environment(name) if names_secret(name) => fixed.clone(),
+            Slot::Environment(_) | Slot::Parameter { .. } => None,
+        })
     }
 
     pub(super) fn parameter_names(&self) -> impl Iterator<Item = &str> {

@@ -30,6 +30,7 @@ impl Drop for Rig {
 pub(crate) fn config() -> Config {
     let mut config = Config::from_env(&|name| std::env::var(name).ok()).unwrap();
     config.launcher = env!("CARGO_BIN_EXE_sleuth-launch").into();
+    config.state = std::env::temp_dir().join(format!("sleuth-state-{}", unique()));
     config
 }
 

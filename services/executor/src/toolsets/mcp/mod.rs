@@ -3,7 +3,11 @@
 use std::{collections::HashMap, ffi::OsString, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
-use http::{HeaderName, HeaderValue};
+use http::{
+    HeaderName, HeaderValue,
+    header::{AUTHORIZATION, COOKIE},
+};
+use secrecy::SecretString;
 use serde_json::{Map, Value};
 
 mod session;
@@ -19,6 +23,7 @@ use super::{
 };
 use crate::{
     policy::Effect,
+    redact::names_secret,
     tools::{Decision, Plan, Remote, Settings, Work},
 };
 
@@ -99,6 +104,30 @@ impl Server {
             allowed: Patterns::new(&server.allowed_tools)?,
             transport,
         })
+    }
+}
+
+impl Server {
+    /// Values that it is given and whose names say that they are secret.
+    pub(crate) fn secrets(&self) -> Vec<SecretString> {
+        match &self.transport {
+            Transport::Http { headers, .. } => headers
+                .iter()
+                .filter(|(name, _)| {
+                    **name == AUTHORIZATION || **name == COOKIE || names_secret(name.as_str())
+                })
+                .filter_map(|(_, value)| value.to_str().ok())
+                // The scheme before it is none.
+                .filter_map(|value| value.split_whitespace().last())
+                .map(SecretString::from)
+                .collect(),
+            Transport::Stdio { environment, .. } => environment
+                .iter()
+                .filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)))
+                .filter(|(name, _)| names_secret(name))
+                .map(|(_, value)| SecretString::from(value))
+                .collect(),
+        }
     }
 }
 

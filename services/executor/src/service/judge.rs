@@ -1,0 +1,121 @@
+//! Judges calls: by the policy, and by what persons have allowed.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use bytes::Bytes;
+use grants::KeyRing;
+
+use super::{
+    executions::Key,
+    permission::{self, Void},
+    records::{Records, hex},
+    target::Targets,
+};
+use crate::{
+    policy::{self, Effect},
+    tools::{Callable, Decision, Plan, Settings},
+};
+
+/// How long a call may be judged.
+const PLAN_TIME: Duration = Duration::from_secs(5);
+
+/// Knows what may run.
+#[derive(Debug)]
+pub(super) struct Judge {
+    pub(super) settings: Arc<Settings>,
+    pub(super) targets: Targets,
+    pub(super) keys: KeyRing,
+    pub(super) policy_version: String,
+}
+
+/// What a session's standing grants are about, and they themselves.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    pub(super) session: String,
+    pub(super) grants: Vec<Bytes>,
+}
+
+/// A call as it was judged.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) plan: Plan,
+    /// What it would touch.
+    pub(super) target: String,
+}
+
+impl Judge {
+    /// Judges where blocking is fine. What cannot be judged in time is refused.
+    pub(super) async fn judge(
+        &self,
+        tool: &Callable,
+        arguments_json: &str,
+        account: &str,
+        standing: &Standing,
+    ) -> Judged {
+        let saved = permission::standing(&standing.grants, account, &standing.session, &self.keys, now());
+        let settings = Settings { saved, ..(*self.settings).clone() };
+        let (own, arguments, targets) = (tool.clone(), arguments_json.to_owned(), self.targets.clone());
+        let judged = tokio::task::spawn_blocking(move || Judged {
+            plan: own.plan(&settings, &arguments),
+            target: targets.of(&own),
+        });
+        match tokio::time::timeout(PLAN_TIME, judged).await {
+            Ok(Ok(judged)) => judged,
+            Ok(Err(_)) | Err(_) => Judged {
+                plan: Plan {
+                    description: tool.name.clone(),
+                    effect: Effect::Mutation,
+                    decision: Decision::Deny(
+                        "refused: The call could not be judged. Write it in a simpler way.".to_owned(),
+                    ),
+                },
+                target: String::new(),
+            },
+        }
+    }
+
+    /// Whether a person could allow what the policy asks about.
+    pub(super) fn can_ask(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
+    /// Takes a person's permission for a call, which uses it up.
+    pub(super) async fn take(
+        &self,
+        grant: Bytes,
+        key: &Key,
+        tool: &str,
+        arguments_json: &str,
+        target: String,
+        records: &Records,
+    ) -> Result<(), Void> {
+        let (key, tool, arguments_json) = (key.clone(), tool.to_owned(), arguments_json.to_owned());
+        let (keys, records, policy_version) =
+            (self.keys.clone(), records.clone(), self.policy_version.clone());
+        let taken = tokio::task::spawn_blocking(move || {
+            let call = permission::Call {
+                key: &key,
+                tool: &tool,
+                arguments_json: &arguments_json,
+                policy_version: &policy_version,
+                target: &target,
+            };
+            permission::take(&grant, &call, &keys, &records, now())
+        });
+        taken.await.unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
+    }
+}
+
+/// A digest of everything that could change what is said of a call.
+pub(crate) fn policy_version(settings: &Settings, toolsets: &str) -> String {
+    let all = format!("{} {} {settings:?} {toolsets}", env!("CARGO_PKG_VERSION"), policy::VERSION);
+    hex(&grants::sha256(&all)[..8])
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,129 @@
+//! What persons have allowed: grants, and whether they cover a call.
+
+use grants::KeyRing;
+use wire::executor::{ExactScope, Grant, StandingScope, grant::Scope};
+
+use super::{executions::Key, records::Records};
+use crate::{policy::Prefix, tools::Saved};
+
+/// The tool whose standing grants are beginnings of commands.
+const BASH: &str = "bash";
+/// More standing grants than a session has.
+const MOST_STANDING: usize = 256;
+
+/// A call as an exact grant must name it.
+#[derive(Debug)]
+pub(super) struct Call<'a> {
+    pub(super) key: &'a Key,
+    pub(super) tool: &'a str,
+    pub(super) arguments_json: &'a str,
+    pub(super) policy_version: &'a str,
+    pub(super) target: &'a str,
+}
+
+/// Why a grant does not allow a call.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Void {
+    #[error(transparent)]
+    Invalid(#[from] grants::Invalid),
+    #[error("it belongs to another account")]
+    Account,
+    #[error("it is a permission for later calls, not for this one")]
+    NotExact,
+    #[error("it is for another execution")]
+    Execution,
+    #[error("it is for another tool")]
+    Tool,
+    #[error("the call is another one than was shown")]
+    Arguments,
+    #[error("the policy has changed since")]
+    Policy,
+    #[error("it is for {shown}, and the call would touch {now}")]
+    Target { shown: String, now: String },
+    #[error("it is used up")]
+    Used,
+    #[error("that it is used cannot be noted: {0}")]
+    Unnoted(#[from] std::io::Error),
+}
+
+/// Takes a person's permission for one call, which uses it up.
+pub(super) fn take(
+    grant: &[u8],
+    call: &Call<'_>,
+    keys: &KeyRing,
+    records: &Records,
+    now: i64,
+) -> Result<(), Void> {
+    let permitted = grants::verify(keys, grant, now)?;
+    if !same_account(&permitted, call.key) {
+        return Err(Void::Account);
+    }
+    match permitted.scope {
+        Some(Scope::Exact(scope)) => covers(&scope, call)?,
+        Some(Scope::Standing(_)) | None => return Err(Void::NotExact),
+    }
+    // The same permission signed twice is one.
+    let id = format!("{}\0{}", call.key.account, call.key.id);
+    if records.use_grant(id.as_bytes())? { Ok(()) } else { Err(Void::Used) }
+}
+
+fn covers(scope: &ExactScope, call: &Call<'_>) -> Result<(), Void> {
+    if scope.execution_id != call.key.id {
+        return Err(Void::Execution);
+    }
+    if scope.tool != call.tool {
+        return Err(Void::Tool);
+    }
+    if scope.arguments_sha256 != grants::sha256(call.arguments_json) {
+        return Err(Void::Arguments);
+    }
+    if scope.policy_version != call.policy_version {
+        return Err(Void::Policy);
+    }
+    if scope.target != call.target {
+        return Err(Void::Target { shown: scope.target.clone(), now: call.target.to_owned() });
+    }
+    Ok(())
+}
+
+/// What the standing grants of a session allow. Those that do not count are named in the log.
+pub(super) fn standing(
+    signed: &[impl AsRef<[u8]>],
+    account: &str,
+    session: &str,
+    keys: &KeyRing,
+    now: i64,
+) -> Saved {
+    let mut saved = Saved::default();
+    for grant in signed.iter().take(MOST_STANDING) {
+        match grants::verify(keys, grant.as_ref(), now) {
+            Err(error) => tracing::info!(%error, "a standing grant does not count"),
+            Ok(grant) if !is_same(&grant.account, account) => {
+                tracing::info!("a standing grant belongs to another account");
+            }
+            Ok(Grant { scope: Some(Scope::Standing(scope)), .. }) if scope.session == session => {
+                add(&mut saved, scope);
+            }
+            Ok(_) => tracing::info!("a standing grant belongs to another session"),
+        }
+    }
+    saved
+}
+
+fn add(saved: &mut Saved, scope: StandingScope) {
+    if scope.tool == BASH {
+        saved.commands.extend(scope.prefixes.iter().filter_map(|prefix| Prefix::new(prefix)));
+    } else if scope.prefixes.contains(&scope.tool) {
+        saved.tools.push(scope.tool);
+    }
+}
+
+fn same_account(grant: &Grant, key: &Key) -> bool {
+    is_same(&grant.account, &key.account)
+}
+
+/// An empty name is the default account's.
+fn is_same(one: &str, other: &str) -> bool {
+    let named = |account| if account == "" { "default" } else { account };
+    named(one) == named(other)
+}
