@@ -20,7 +20,7 @@ pub(super) fn spans(line: &[u8], open: &mut Option<Open>) -> Vec<Span> {
     if let Some(key) = *open {
         match find(line, END, 0) {
             Some(end) => {
-                spans.push(Span::new(body(line, key).unwrap_or(end), end, RULE));
+                spans.push(Span::new(body(&line[..end], key).unwrap_or(end), end, RULE));
                 *open = None;
                 at = end;
             }
