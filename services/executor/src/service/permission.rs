@@ -124,6 +124,6 @@ fn same_account(grant: &Grant, key: &Key) -> bool {
 
 /// An empty name is the default account's.
 fn is_same(one: &str, other: &str) -> bool {
-    let named = |account| if account == "" { "default" } else { account };
-    named(one) == named(other)
+    let [one, other] = [one, other].map(|account| if account.is_empty() { "default" } else { account });
+    one == other
 }
