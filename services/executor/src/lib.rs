@@ -11,6 +11,8 @@
 
 mod alerts;
 mod config;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod policy;
 mod process;
 mod redact;

@@ -143,7 +143,7 @@ async fn an_exact_grant_runs_its_call_once() {
     let refused = world.execute(call.clone()).await;
     assert!(refused.error.contains("needs the approval of a person"), "{}", refused.error);
 
-    call.execution_id = unique();
+    // The person has decided: the same execution, now with a permission.
     call.grant = world.signed(&call.execution_id, &arguments).await.into();
     let end = world.execute(call.clone()).await;
     assert_eq!((end.ending(), end.exit_code, world.marks()), (Ending::Exited, Some(0), 1), "{}", end.error);

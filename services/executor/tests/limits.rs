@@ -82,7 +82,10 @@ async fn secrets_leave_in_no_part_of_an_execution() {
         String::from_utf8(output(&events)).unwrap(),
         "password=[masked:password]\ntoken=[masked:token]\nplain\n"
     );
-    assert!(!format!("{events:?}").contains("hunter2") && !format!("{events:?}").contains("3f9a8b"), "{end:?}");
+    assert!(
+        !format!("{events:?}").contains("hunter2") && !format!("{events:?}").contains("3f9a8b"),
+        "{end:?}"
+    );
     assert!(end.redacted_spans >= 3, "{end:?}");
     let refused = rig.bash("deploy --password hunter2").await;
     assert!(!format!("{refused:?}").contains("hunter2"), "{refused:?}");

@@ -21,6 +21,8 @@ mod paths;
 mod programs;
 mod rules;
 mod script;
+#[cfg(test)]
+mod second_opinion;
 mod survey;
 #[cfg(test)]
 mod tests;

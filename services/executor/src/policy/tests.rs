@@ -53,7 +53,7 @@ fn script(judgement: &Judgement) -> Option<&str> {
     }
 }
 
-fn cases() -> impl Iterator<Item = ((&'static str, &'static str), String)> {
+pub(super) fn cases() -> impl Iterator<Item = ((&'static str, &'static str), String)> {
     TABLE.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let mut columns = line.splitn(3, '\t');
         let mut next = || columns.next().expect("three columns");
@@ -278,11 +278,31 @@ proptest! {
         }
     }
 
+    /// A command that goes along with another one never makes it look better.
+    #[test]
+    fn more_commands_are_never_judged_less_strictly(
+        first in prop::sample::select(whole_commands()),
+        second in prop::sample::select(whole_commands()),
+        second_first: bool,
+    ) {
+        let (a, b) = if second_first { (&second, &first) } else { (&first, &second) };
+        let both = verdict(&judge(&format!("{a}\n{b}")));
+        prop_assert!(both >= verdict(&judge(a)).max(verdict(&judge(b))), "{a:?} and {b:?}: {both:?}");
+    }
+
     #[test]
     fn any_text_is_judged(text in any::<String>()) {
         let deny = with(BuiltinAllowlist::Extended, &[], &["ls", "kubectl get", "a"]);
         prop_assert!(verdict(&deny.judge(&text, &[], &[])) >= verdict(&judge(&text)));
     }
+}
+
+/// Commands of the table that end where their text ends, whatever follows.
+fn whole_commands() -> Vec<String> {
+    let ends = |command: &String| {
+        !command.ends_with('\\') && !command.contains("<<") && !label(&judge(command)).1.contains("unparsed")
+    };
+    cases().map(|(_, command)| command).filter(ends).collect()
 }
 
 /// The words that a shell would run, read by the simplest rules that cover what scripts look like.

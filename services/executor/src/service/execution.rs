@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use wire::executor::{
-    Accepted, ExecuteEvent, Finished, Heartbeat, OutputChunk, OutputStream, execute_event::Kind,
+    Accepted, Ending, ExecuteEvent, Finished, Heartbeat, OutputChunk, OutputStream, execute_event::Kind,
 };
 
 use crate::process::Source;
@@ -28,6 +28,15 @@ const LIVE_CHUNKS: usize = 8192;
 pub(super) struct Call {
     pub(super) tool: String,
     pub(super) arguments_json: String,
+    /// A person's permission.
+    pub(super) grant: Bytes,
+}
+
+impl Call {
+    /// Whether both ask for the same, with whatever permission.
+    pub(super) fn is_same_work(&self, other: &Self) -> bool {
+        self.tool == other.tool && self.arguments_json == other.arguments_json
+    }
 }
 
 /// An execution from its admission until it is forgotten.
@@ -110,6 +119,15 @@ impl Execution {
 
     pub(super) fn is_finished(&self) -> bool {
         self.log().finished
+    }
+
+    /// Whether it was refused, so that nothing of it ran.
+    pub(super) fn was_refused(&self) -> bool {
+        let log = self.log();
+        matches!(
+            log.events.back().and_then(|event| event.kind.as_ref()),
+            Some(Kind::Finished(finished)) if finished.ending() == Ending::Refused
+        )
     }
 
     /// Roughly the memory that it holds.

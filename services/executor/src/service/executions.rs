@@ -72,16 +72,19 @@ impl Executions {
         let mut table = self.table();
         table.forget(&self.limits);
         if let Some(known) = table.known.get(key) {
-            return if known.call == call {
-                Admission::Known(Arc::clone(known))
-            } else {
-                Admission::Conflict
-            };
+            if !known.call.is_same_work(&call) {
+                return Admission::Conflict;
+            }
+            // With another permission, what was refused may run.
+            if known.call.grant == call.grant || !known.was_refused() {
+                return Admission::Known(Arc::clone(known));
+            }
+            table.drop_ended(key);
         }
         if self.cancel.is_cancelled() {
             return Admission::Closed;
         }
-        if table.known.len() - table.ended.len() >= self.limits.live {
+        if table.known.len().saturating_sub(table.ended.len()) >= self.limits.live {
             return Admission::Full;
         }
         let cancel = self.cancel.child_token();
@@ -100,7 +103,8 @@ impl Executions {
     /// Notes that an execution has ended, so that it is forgotten in time.
     pub(super) fn retire(&self, key: Key) {
         let mut table = self.table();
-        let Some(bytes) = table.known.get(&key).map(|execution| execution.bytes()) else { return };
+        let ended = table.known.get(&key).filter(|execution| execution.is_finished());
+        let Some(bytes) = ended.map(|execution| execution.bytes()) else { return };
         table.ended_bytes += bytes;
         table.ended.push_back((Instant::now(), key, bytes));
         table.forget(&self.limits);
@@ -112,6 +116,16 @@ impl Executions {
 }
 
 impl Table {
+    fn drop_ended(&mut self, key: &Key) {
+        self.known.remove(key);
+        let dropped = &mut self.ended_bytes;
+        self.ended.retain(|(_, own, bytes)| {
+            let keeps = own != key;
+            *dropped -= if keeps { 0 } else { *bytes };
+            keeps
+        });
+    }
+
     fn forget(&mut self, limits: &Limits) {
         while let Some((at, _, _)) = self.ended.front() {
             let too_many = self.ended.len() > limits.kept_executions || self.ended_bytes > limits.kept_bytes;

@@ -15,7 +15,7 @@ use super::{
     target::Targets,
 };
 use crate::{
-    policy::{self, Effect},
+    policy::Effect,
     tools::{Callable, Decision, Plan, Settings},
 };
 
@@ -111,7 +111,10 @@ impl Judge {
 
 /// A digest of everything that could change what is said of a call.
 pub(crate) fn policy_version(settings: &Settings, toolsets: &str) -> String {
-    let all = format!("{} {} {settings:?} {toolsets}", env!("CARGO_PKG_VERSION"), policy::VERSION);
+    let Settings { policy, bash, kubectl, jq, .. } = settings;
+    let version = env!("CARGO_PKG_VERSION");
+    let all =
+        format!("{version} {} {policy:?} {bash:?} {kubectl:?} {jq:?} {toolsets}", crate::policy::VERSION);
     hex(&grants::sha256(&all)[..8])
 }
 

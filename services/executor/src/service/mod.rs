@@ -228,7 +228,11 @@ impl ToolExecutor for Service {
         let (metadata, _, request) = request.into_parts();
         let tool = self.tool(&request.tool)?;
         let key = key(request.caller.as_ref(), &request.execution_id)?;
-        let call = Call { tool: request.tool.clone(), arguments_json: request.arguments_json.clone() };
+        let call = Call {
+            tool: request.tool.clone(),
+            arguments_json: request.arguments_json.clone(),
+            grant: request.grant.clone(),
+        };
         let execution = match self.executions.admit(&key, call) {
             Admission::New(execution) => {
                 // The stream reads it from here on, so that it is not an orphan before it starts.
