@@ -11,8 +11,8 @@ use grants::{SigningKey, sha256, sign};
 use harness::process::{Sleuth, Start};
 use serde_json::json;
 use wire::executor::{
-    AttachRequest, Ending, ExactScope, ExecuteEvent, ExecuteRequest, Finished, Grant, PlanRequest, ToolStatus,
-    execute_event::Kind, grant::Scope, tool_executor_client::ToolExecutorClient,
+    AttachRequest, Ending, ExactScope, ExecuteEvent, ExecuteRequest, Finished, Grant, PlanRequest,
+    ToolStatus, execute_event::Kind, grant::Scope, tool_executor_client::ToolExecutorClient,
 };
 
 type Client = ToolExecutorClient<tonic::transport::Channel>;
@@ -109,14 +109,11 @@ async fn a_killed_executor_runs_no_change_twice_and_says_what_is_in_doubt() {
         let read = call(&format!("read-{seed}"), "echo read; sleep 0.05");
         let mut other = client.clone();
         let moment = fastrand::Rng::with_seed(seed).u64(0..LATEST);
-        let (first, first_read, killed) = tokio::join!(
-            run(&mut client, change.clone()),
-            run(&mut other, read.clone()),
-            async {
+        let (first, first_read, killed) =
+            tokio::join!(run(&mut client, change.clone()), run(&mut other, read.clone()), async {
                 tokio::time::sleep(Duration::from_millis(moment)).await;
                 executor.kill().await
-            }
-        );
+            });
         killed.unwrap();
         (executor, client) = world.start().await;
 
@@ -137,7 +134,12 @@ async fn a_killed_executor_runs_no_change_twice_and_says_what_is_in_doubt() {
             // It had not begun: it runs now, or its permission was used up and nothing runs.
             (_, Ending::Exited) => assert_eq!(begun(&world.mark(seed)), 1, "{seed}: {}", again.error),
             (_, ending) => {
-                assert_eq!((ending, begun(&world.mark(seed))), (Ending::Refused, 0), "{seed}: {}", again.error);
+                assert_eq!(
+                    (ending, begun(&world.mark(seed))),
+                    (Ending::Refused, 0),
+                    "{seed}: {}",
+                    again.error
+                );
                 assert!(again.error.contains("used up"), "{seed}: {}", again.error);
             }
         }

@@ -28,9 +28,14 @@ fn another_parser_sees_the_same_programs_in_what_is_allowed() {
 }
 
 fn names(node: Node<'_>, text: &str, found: &mut BTreeSet<String>) {
-    if node.kind() == "command_name" {
-        let name = node.utf8_text(text.as_bytes()).unwrap();
-        found.insert(name.replace(['\'', '"', '\\'], ""));
+    let name = match node.kind() {
+        "command_name" => Some(node),
+        // `[` is a program as well.
+        "test_command" => node.child(0),
+        _ => None,
+    };
+    if let Some(name) = name {
+        found.insert(name.utf8_text(text.as_bytes()).unwrap().replace(['\'', '"', '\\'], ""));
     }
     let mut cursor = node.walk();
     for child in node.children(&mut cursor) {
