@@ -7,12 +7,12 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use grants::{SigningKey, sha256, sign};
+use grants::{Decider, SigningKey, allow, sha256};
 use harness::process::{Sleuth, Start};
 use serde_json::json;
 use wire::executor::{
-    AttachRequest, Ending, ExactScope, ExecuteEvent, ExecuteRequest, Finished, Grant, PlanRequest,
-    ToolStatus, execute_event::Kind, grant::Scope, tool_executor_client::ToolExecutorClient,
+    AttachRequest, Ending, ExactScope, ExecuteEvent, ExecuteRequest, Finished, PlanRequest, ToolStatus,
+    execute_event::Kind, grant::Scope, tool_executor_client::ToolExecutorClient,
 };
 
 type Client = ToolExecutorClient<tonic::transport::Channel>;
@@ -52,19 +52,16 @@ impl World {
             ..PlanRequest::default()
         };
         let plan = client.plan(plan).await.unwrap().into_inner();
+        let scope = Scope::Exact(ExactScope {
+            execution_id: request.execution_id.clone(),
+            tool: request.tool.clone(),
+            arguments_sha256: sha256(&request.arguments_json).into(),
+            policy_version: plan.policy_version,
+            target: plan.target,
+        });
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-        let grant = Grant {
-            expires_at: Some(prost_types::Timestamp { seconds: now as i64 + 600, nanos: 0 }),
-            scope: Some(Scope::Exact(ExactScope {
-                execution_id: request.execution_id.clone(),
-                tool: request.tool.clone(),
-                arguments_sha256: sha256(&request.arguments_json).into(),
-                policy_version: plan.policy_version,
-                target: plan.target,
-            })),
-            ..Grant::default()
-        };
-        request.grant = sign(&self.key, &grant).into();
+        let by = Decider { account: "", principal: "ada", now: i64::try_from(now).unwrap() };
+        request.grant = allow(&self.key, scope, by).into();
         request
     }
 }

@@ -16,13 +16,14 @@ use std::{
 };
 
 use executor::Config;
-use grants::{KeyRing, SigningKey, sha256, sign};
+use grants::{Context, KeyRing, SigningKey, sha256};
+use prost::Message as _;
 use prost_types::Timestamp;
 use rig::{Rig, config, finished, request, rest, unique};
 use serde_json::{Value, json};
 use wire::executor::{
     AttachRequest, Caller, EffectClass, Ending, ExactScope, ExecuteRequest, Finished, Grant, PlanRequest,
-    PlanResponse, StandingScope, Verdict, grant::Scope,
+    PlanResponse, SignedGrant, StandingScope, Verdict, grant::Scope,
 };
 
 /// A person, and an executor that trusts their signature.
@@ -98,6 +99,13 @@ fn trusting(key: &SigningKey, folder: &Path) -> Config {
     config.grant_keys = KeyRing::parse(&key.public().to_string()).unwrap();
     config.state = folder.join("state");
     config
+}
+
+/// Signs anything, as no edge would.
+fn sign(key: &SigningKey, grant: &Grant) -> Vec<u8> {
+    let grant = grant.encode_to_vec();
+    let signature = key.sign(Context::Grant, &grant).into();
+    SignedGrant { grant: grant.into(), signature, key_id: key.public().id() }.encode_to_vec()
 }
 
 fn in_seconds(seconds: i64) -> Option<Timestamp> {
