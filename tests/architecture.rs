@@ -11,7 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("wire", &["domain"]),
     ("runtime", &[]),
-    ("store", &["domain"]),
+    ("store", &["domain", "wire"]),
     ("model", &["domain"]),
     ("triage", &["domain", "model"]),
     ("grants", &["wire"]),

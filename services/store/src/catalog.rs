@@ -73,6 +73,14 @@ pub struct Retention {
     pub bytes: Option<u64>,
 }
 
+impl Retention {
+    /// The time before which nothing that rests is kept.
+    pub(crate) fn oldest(&self) -> i64 {
+        let age = self.age.map_or(i64::MAX, |age| i64::try_from(age.as_nanos()).unwrap_or(i64::MAX));
+        now().0.saturating_sub(age)
+    }
+}
+
 /// The time by this machine's clock.
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

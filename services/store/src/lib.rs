@@ -9,14 +9,20 @@
 //! * [`Catalog`]: the logs there are, and which of them go
 //! * [`follow`], [`tail`]: readers of a log, and of a run, from any position, without gap or repeat
 //! * [`Memory`]: a store that ends with its process
+//! * [`Sqlite`]: a store in a directory, for one process
 
 mod blobs;
 mod catalog;
 mod error;
 mod event_log;
+mod heads;
 mod inbox;
 mod memory;
+mod owners;
 mod ownership;
+mod record;
+mod sql;
+mod sqlite;
 mod state;
 mod tail;
 
@@ -27,6 +33,7 @@ pub use event_log::{Batch, Creation, EventLog, Head, Idempotency, Kind, Lease, M
 pub use inbox::{Inbox, Post, Posted};
 pub use memory::Memory;
 pub use ownership::{OwnerId, Ownership};
+pub use sqlite::{OpenError as SqliteError, Sqlite};
 pub use state::State;
 pub use tail::{follow, tail};
 

@@ -1,7 +1,6 @@
 //! A store that ends with its process.
 
 mod log;
-mod owners;
 mod weight;
 
 use std::{
@@ -17,10 +16,9 @@ use tokio::sync::watch;
 
 use crate::{
     Batch, BlobId, Blobs, Catalog, Creation, Entry, Error, EventLog, Head, Inbox, Lease, NewLog, OwnerId,
-    Ownership, Post, Posted, Query, Retention, catalog::now, error::check_name,
+    Ownership, Post, Posted, Query, Retention, error::check_name, owners::Owners,
 };
 use log::Log;
-use owners::Owners;
 
 /// A store in memory. It forgets by itself what it need not keep.
 #[derive(Debug)]
@@ -97,8 +95,7 @@ impl Logs {
     fn sweep(&mut self, keep: Retention) -> usize {
         let mut resting: Vec<_> = self.by_id.values().filter(|log| log.rests()).collect();
         resting.sort_unstable_by_key(|log| std::cmp::Reverse(log.age()));
-        let age = keep.age.map_or(i64::MAX, |age| i64::try_from(age.as_nanos()).unwrap_or(i64::MAX));
-        let oldest = now().0.saturating_sub(age);
+        let oldest = keep.oldest();
         let mut bytes = 0;
         let gone = resting.iter().zip(1..).filter(|(log, nth)| {
             bytes += log.bytes;

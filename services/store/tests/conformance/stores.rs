@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 
 use domain::{AgentId, ContextSize, Event, EventKind, LogId, MessageId, RunId, RunStarted, Timestamp};
 use store::{
-    Batch, Creation, Error, Idempotency, Kind, Lease, Memory, Meta, NewLog, OwnerId, Retention, Store,
+    Batch, Creation, Error, Idempotency, Kind, Lease, Memory, Meta, NewLog, OwnerId, Retention, Sqlite, Store,
 };
 use tempfile::TempDir;
 
@@ -18,6 +18,10 @@ macro_rules! promises {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)] $(#[$meta])*
             async fn $name() { super::$name($crate::stores::memory()).await; })*
         }
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)] $(#[$meta])*
+            async fn $name() { super::$name($crate::stores::sqlite()).await; })*
+        }
     };
 }
 pub(crate) use promises;
@@ -30,6 +34,11 @@ pub(crate) struct Bench {
 
 pub(crate) fn memory() -> Bench {
     Bench { store: Arc::new(Memory::new(Retention::default())), _folder: None }
+}
+
+pub(crate) fn sqlite() -> Bench {
+    let folder = TempDir::new().unwrap();
+    Bench { store: Arc::new(Sqlite::open(folder.path()).unwrap()), _folder: Some(folder) }
 }
 
 impl Bench {

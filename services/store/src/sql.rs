@@ -1,0 +1,57 @@
+//! Numbers and words as databases keep them.
+
+use domain::Outcome;
+
+use crate::{Kind, State};
+
+/// Bytes of events that one read returns, unless a single event has more.
+pub(crate) const PAGE_BYTES: usize = 4 << 20;
+
+/// Databases have no unsigned numbers. No log has so many events that this matters.
+pub(crate) fn int(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A number that [`int`] made.
+pub(crate) fn uint(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+/// Statements name `1`, a run that goes on.
+pub(crate) fn of_state(state: State) -> i16 {
+    match state {
+        State::Empty => 0,
+        State::Running => 1,
+        State::Ended(Outcome::Finished) => 2,
+        State::Ended(Outcome::Suspended) => 3,
+        State::Ended(Outcome::Failed) => 4,
+        State::Ended(Outcome::Cancelled) => 5,
+    }
+}
+
+pub(crate) fn state(code: i16) -> Option<State> {
+    Some(match code {
+        0 => State::Empty,
+        1 => State::Running,
+        2 => State::Ended(Outcome::Finished),
+        3 => State::Ended(Outcome::Suspended),
+        4 => State::Ended(Outcome::Failed),
+        5 => State::Ended(Outcome::Cancelled),
+        _ => return None,
+    })
+}
+
+pub(crate) fn of_kind(kind: Kind) -> i16 {
+    match kind {
+        Kind::Run => 0,
+        Kind::Session => 1,
+    }
+}
+
+pub(crate) fn kind(code: i16) -> Option<Kind> {
+    Some(match code {
+        0 => Kind::Run,
+        1 => Kind::Session,
+        _ => return None,
+    })
+}
