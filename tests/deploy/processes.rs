@@ -36,8 +36,9 @@ impl Service {
             let before = self.variables.insert((*name).to_owned(), url.clone());
             assert!(before.is_some(), "{name} is not set: {self:?}");
         }
-        // No collector runs here.
+        // No collector runs here, and nothing is kept.
         self.variables.remove("OTEL_EXPORTER_OTLP_ENDPOINT");
+        self.variables.remove("SLEUTH_DATA_DIR");
         let start = Start::new(self.arguments);
         self.variables
             .into_iter()

@@ -88,6 +88,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]
+    pub(crate) storage: Storage,
+    #[command(flatten)]
     pub(crate) answering: Answering,
 }
 
@@ -115,6 +117,10 @@ pub(crate) struct Agent {
     /// Where to serve /metrics and /healthz over HTTP. Not served unless given.
     #[arg(long, env = "SLEUTH_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
+    #[command(flatten)]
+    pub(crate) data: Data,
+    #[command(flatten)]
+    pub(crate) storage: Storage,
     #[command(flatten)]
     pub(crate) answering: Answering,
 }
@@ -156,6 +162,21 @@ pub(crate) struct Http {
     /// Host names, besides loopback ones, that a server without a key answers to.
     #[arg(long, env = "SLEUTH_ALLOWED_HOSTS", value_name = "HOST", value_delimiter = ',')]
     pub(crate) allowed_hosts: Option<Vec<String>>,
+}
+
+/// Where runs are kept, and for how long.
+#[derive(Debug, Args)]
+pub(crate) struct Storage {
+    /// Where runs are kept: `sqlite:`, `sqlite:FOLDER`, `postgres://…` or `memory:`. A URL with a password belongs
+    /// into the variable. [default: sqlite: in the data directory]
+    #[arg(long, env = "SLEUTH_STORE", value_name = "URL", hide_env_values = true)]
+    pub(crate) store: Option<String>,
+    /// Days that runs are kept after they have ended. [default: 30]
+    #[arg(long, env = "SLEUTH_KEEP_DAYS", value_name = "DAYS")]
+    pub(crate) keep_days: Option<u32>,
+    /// Bytes of runs that have ended above which the oldest go; in GiB. [default: 10]
+    #[arg(long, env = "SLEUTH_KEEP_GIB", value_name = "GIB")]
+    pub(crate) keep_gib: Option<u32>,
 }
 
 /// How questions are answered.

@@ -7,8 +7,12 @@ use anyhow::Context as _;
 use domain::Limits;
 use grants::SigningKey;
 use runtime::{auth::ApiKey, telemetry};
+use store::Retention;
 
-use crate::cli::{Answering, Data, General, Http, LogFormat};
+use crate::{
+    cli::{Answering, Data, General, Http, LogFormat, Storage},
+    services::Place,
+};
 
 /// What the file may say.
 #[derive(Debug, Default, serde::Deserialize)]
@@ -37,6 +41,9 @@ pub(crate) struct File {
     max_runs: Option<usize>,
     model_list_as_string: bool,
     unknown_model_falls_back: bool,
+    store: Option<String>,
+    keep_days: Option<u32>,
+    keep_gib: Option<u32>,
     log: Option<String>,
     log_format: Option<LogFormat>,
 }
@@ -117,6 +124,23 @@ impl File {
         match named {
             Some(path) => Some(DataDir { path, named: true }),
             None => usual().map(|state| DataDir { path: state.join("sleuth"), named: false }),
+        }
+    }
+
+    /// Where runs are kept.
+    pub(crate) fn place(&self, flags: &Storage, data: &Data) -> anyhow::Result<Place> {
+        let url = flags.store.as_deref().or(self.store.as_deref()).unwrap_or("sqlite:");
+        Place::parse(url, self.data_dir(data).map(|data| data.path))
+    }
+
+    /// How long they are kept.
+    pub(crate) fn retention(&self, flags: &Storage) -> Retention {
+        let days = flags.keep_days.or(self.keep_days).unwrap_or(30);
+        let gib = flags.keep_gib.or(self.keep_gib).unwrap_or(10);
+        Retention {
+            age: Some(Duration::from_secs(u64::from(days) * 24 * 3600)),
+            logs: None,
+            bytes: Some(u64::from(gib) << 30),
         }
     }
 

@@ -38,6 +38,6 @@ pub use state::State;
 pub use tail::{follow, tail};
 
 /// Everything that is kept of runs and sessions.
-pub trait Store: EventLog + Ownership + Inbox + Blobs + Catalog {}
+pub trait Store: EventLog + Ownership + Inbox + Blobs + Catalog + std::fmt::Debug {}
 
-impl<T: EventLog + Ownership + Inbox + Blobs + Catalog> Store for T {}
+impl<T: EventLog + Ownership + Inbox + Blobs + Catalog + std::fmt::Debug> Store for T {}

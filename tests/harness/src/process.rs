@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use serde_json::Value;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempDir};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
@@ -102,7 +102,11 @@ impl Start {
     /// # Errors
     /// If it does not start; its log is in the error.
     pub async fn start(self) -> anyhow::Result<Sleuth> {
+        let data = TempDir::new()?;
         let mut command = self.command()?;
+        if self.variables.iter().all(|(name, _)| name != "SLEUTH_DATA_DIR") {
+            command.env("SLEUTH_DATA_DIR", data.path());
+        }
         // What a process says of itself, not what its executor says.
         let wanted = match self.arguments.first().and_then(|first| first.to_str()) {
             Some("serve") | None => "sleuth is ready".to_owned(),
@@ -129,7 +133,7 @@ impl Start {
                 lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
             }
         });
-        let mut sleuth = Sleuth { child, log, ready: Value::Null, _files: self.files };
+        let mut sleuth = Sleuth { child, log, ready: Value::Null, _files: self.files, _data: data };
         match timeout(START_TIME, ready.wait_for(Option::is_some)).await {
             Ok(Ok(record)) => sleuth.ready = record.clone().unwrap_or_default(),
             _ => bail!("sleuth did not start:\n{}", sleuth.log().join("\n")),
@@ -145,6 +149,8 @@ pub struct Sleuth {
     log: Arc<Mutex<Vec<String>>>,
     ready: Value,
     _files: Vec<Arc<NamedTempFile>>,
+    /// What it keeps, unless the test gave it another place.
+    _data: TempDir,
 }
 
 impl Sleuth {

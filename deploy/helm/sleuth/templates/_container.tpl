@@ -30,6 +30,8 @@
 - name: MODEL_LIST_FILE_LOCATION
   value: /etc/sleuth/models/model_list.yaml
 {{- end }}
+- name: SLEUTH_DATA_DIR
+  value: /var/lib/sleuth
 {{- with $values.clusterName }}
 - name: CLUSTER_NAME
   value: {{ . | quote }}

@@ -5,7 +5,7 @@ use runtime::{address::Address, signals};
 use super::{Context, with_metrics};
 use crate::{
     cli::Agent,
-    services::{agent, models, serve_agent},
+    services::{Storage, agent, models, serve_agent},
     settings::api_key,
 };
 
@@ -16,7 +16,9 @@ pub(super) async fn run(context: Context, flags: Agent) -> anyhow::Result<()> {
     let listener =
         file.grpc_address(flags.grpc.as_deref()).parse::<Address>()?.listen(api_key().is_some()).await?;
     let executor = file.executor_url(flags.executor.as_deref());
-    let agent = agent(file.agent(&flags.answering)?, models, &executor)?;
+    let storage =
+        Storage::open(file.place(&flags.storage, &flags.data)?, file.retention(&flags.storage)).await?;
+    let agent = agent(file.agent(&flags.answering)?, models, &executor, storage.store())?;
     tracing::info!(grpc = %listener.address()?, executor, "the agent is ready");
     let metrics = file.metrics_address(flags.metrics.as_deref());
     with_metrics(metrics, &telemetry, &shutdown, serve_agent(&agent, listener, shutdown.clone())).await

@@ -11,7 +11,7 @@ use wire::transport;
 use super::Context;
 use crate::{
     cli::Serve,
-    services::{Supervisor, agent, models, serve_agent, signing_key},
+    services::{Storage, Supervisor, agent, models, serve_agent, signing_key},
     settings::api_key,
 };
 
@@ -22,13 +22,15 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     let data = file.data_dir(&flags.data);
     let key = signing_key(data.as_ref())?;
     let gateway = file.gateway(&flags.http, key.clone(), MetricsText::new(telemetry.metrics()))?;
+    let storage =
+        Storage::open(file.place(&flags.storage, &flags.data)?, file.retention(&flags.storage)).await?;
     let http = listen_http(&file.http_address(&flags.http)).await?;
     let grpc: Address = file.grpc_address(flags.grpc.as_deref()).parse()?;
     let grpc = grpc.listen(api_key().is_some()).await?;
 
     let executor = Supervisor::start(log, file.toolsets(flags.toolsets), key.public()).await?;
     let default_model = models.default_name().to_owned();
-    let agent = agent(file.agent(&flags.answering)?, models, executor.address())?;
+    let agent = agent(file.agent(&flags.answering)?, models, executor.address(), storage.store())?;
     tracing::info!(
         http = %http.local_addr()?, grpc = %grpc.address()?, model = default_model,
         "sleuth is ready"

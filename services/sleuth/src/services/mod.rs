@@ -4,6 +4,7 @@ mod grpc;
 mod metrics;
 mod private;
 mod signing;
+mod storage;
 mod supervisor;
 
 use std::{path::PathBuf, sync::Arc};
@@ -12,13 +13,14 @@ use agent::Agent;
 use anyhow::Context as _;
 use model::Catalogue;
 use runtime::{address, propagation};
-use store::Memory;
+use store::Store;
 use triage::Triage;
 
 pub(crate) use grpc::{Client, client, remote, serve_agent, serve_executor};
 pub(crate) use metrics::serve as serve_metrics;
 pub(crate) use private::connect;
 pub(crate) use signing::signing_key;
+pub(crate) use storage::{Place, Storage};
 pub(crate) use supervisor::Supervisor;
 
 use crate::settings::{File, variable};
@@ -32,8 +34,13 @@ pub(crate) fn models(file: &File, list: Option<&PathBuf>) -> anyhow::Result<Cata
         .context("cannot load the models")
 }
 
-/// An agent whose executor is at an address.
-pub(crate) fn agent(config: agent::Config, models: Catalogue, executor: &str) -> anyhow::Result<Agent> {
+/// An agent that keeps its runs in a store and whose executor is at an address.
+pub(crate) fn agent(
+    config: agent::Config,
+    models: Catalogue,
+    executor: &str,
+    store: Arc<dyn Store>,
+) -> anyhow::Result<Agent> {
     let channel = address::channel(executor)?;
-    Ok(Agent::new(config, models, grpc::with_key(channel), Arc::new(Memory::default())))
+    Ok(Agent::new(config, models, grpc::with_key(channel), store))
 }

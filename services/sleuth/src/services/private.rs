@@ -1,7 +1,10 @@
 //! Services of a command's own, for as long as it runs.
 
+use std::sync::Arc;
+
 use grants::SigningKey;
 use runtime::telemetry;
+use store::Memory;
 use wire::transport;
 
 use super::{Client, Supervisor, agent, client, models, remote};
@@ -27,7 +30,7 @@ impl Private {
         let config = agent::Config { drain_time: std::time::Duration::ZERO, ..file.agent(&flags.answering)? };
         let key = SigningKey::generate()?;
         let executor = Supervisor::start(log, file.toolsets(None), key.public()).await?;
-        let agent = agent(config, models, executor.address())?;
+        let agent = agent(config, models, executor.address(), Arc::new(Memory::default()))?;
         Ok(Self { agent, executor, key })
     }
 

@@ -1,0 +1,79 @@
+//! The store of an agent: where it is, and what it forgets.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, bail};
+use store::{Memory, Retention, Sqlite, Store};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::task::AbortOnDropHandle;
+
+/// Time between two looks at what need not be kept.
+const SWEEP: Duration = Duration::from_secs(600);
+
+/// Where runs are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In this process.
+    Memory,
+    /// In a folder.
+    Sqlite(PathBuf),
+}
+
+impl Place {
+    /// Reads what `--store` says.
+    pub(crate) fn parse(url: &str, data_dir: Option<PathBuf>) -> anyhow::Result<Self> {
+        match url.split_once(':') {
+            Some(("memory", "")) => Ok(Self::Memory),
+            Some(("sqlite", "")) => {
+                let data_dir = data_dir.context("--data-dir is needed: there is no home directory")?;
+                Ok(Self::Sqlite(data_dir.join("store")))
+            }
+            Some(("sqlite", folder)) => Ok(Self::Sqlite(folder.into())),
+            // It is not repeated: it could have a password in it.
+            _ => bail!("--store must be sqlite:, sqlite:FOLDER or memory:"),
+        }
+    }
+}
+
+/// An open store, which is kept tidy for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Storage {
+    store: Arc<dyn Store>,
+    _sweeping: AbortOnDropHandle<()>,
+}
+
+impl Storage {
+    /// Opens the store at a place.
+    pub(crate) async fn open(place: Place, keep: Retention) -> anyhow::Result<Self> {
+        let store: Arc<dyn Store> = match place {
+            Place::Memory => Arc::new(Memory::default()),
+            Place::Sqlite(folder) => Arc::new(Sqlite::open(&folder)?),
+        };
+        let sweeping = tokio::spawn(sweep(Arc::clone(&store), keep));
+        Ok(Self { store, _sweeping: AbortOnDropHandle::new(sweeping) })
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
+    }
+}
+
+/// Deletes what need not be kept, again and again.
+async fn sweep(store: Arc<dyn Store>, keep: Retention) {
+    let mut ticks = interval(SWEEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        loop {
+            match store.sweep(keep).await {
+                Ok(0) => break,
+                Ok(gone) => tracing::info!(gone, "logs that need not be kept are deleted"),
+                Err(error) => {
+                    tracing::warn!(%error, "logs that need not be kept cannot be deleted");
+                    break;
+                }
+            }
+        }
+    }
+}
