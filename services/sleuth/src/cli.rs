@@ -168,7 +168,7 @@ pub(crate) struct Http {
 #[derive(Debug, Args)]
 pub(crate) struct Storage {
     /// Where runs are kept: `sqlite:`, `sqlite:FOLDER`, `postgres://…` or `memory:`. A URL with a password belongs
-    /// into the variable. [default: sqlite: in the data directory]
+    /// into the variable, or the password into SLEUTH_STORE_PASSWORD. [default: sqlite: in the data directory]
     #[arg(long, env = "SLEUTH_STORE", value_name = "URL", hide_env_values = true)]
     pub(crate) store: Option<String>,
     /// Days that runs are kept after they have ended. [default: 30]

@@ -51,6 +51,12 @@ impl Heads {
         }
     }
 
+    /// The logs that somebody waits for.
+    pub(crate) fn watched(&self) -> Vec<LogId> {
+        let watched = self.lock();
+        watched.heads.iter().filter(|(_, head)| !head.is_closed()).map(|(log, _)| log.clone()).collect()
+    }
+
     /// A log is gone: whoever waits for it is told.
     pub(crate) fn close(&self, log: &LogId) {
         self.lock().heads.remove(log);

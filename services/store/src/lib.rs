@@ -10,6 +10,7 @@
 //! * [`follow`], [`tail`]: readers of a log, and of a run, from any position, without gap or repeat
 //! * [`Memory`]: a store that ends with its process
 //! * [`Sqlite`]: a store in a directory, for one process
+//! * [`Postgres`]: a store in a database, for any number of processes
 
 mod blobs;
 mod catalog;
@@ -20,6 +21,7 @@ mod inbox;
 mod memory;
 mod owners;
 mod ownership;
+mod postgres;
 mod record;
 mod sql;
 mod sqlite;
@@ -33,6 +35,7 @@ pub use event_log::{Batch, Creation, EventLog, Head, Idempotency, Kind, Lease, M
 pub use inbox::{Inbox, Post, Posted};
 pub use memory::Memory;
 pub use ownership::{OwnerId, Ownership};
+pub use postgres::{OpenError as PostgresError, Postgres};
 pub use sqlite::{OpenError as SqliteError, Sqlite};
 pub use state::State;
 pub use tail::{follow, tail};

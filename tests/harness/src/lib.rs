@@ -5,10 +5,12 @@
 //! * [`collector`]: an OTLP collector that keeps what it gets
 //! * [`components`]: what a machine may lack
 //! * [`models`]: scripted model servers
+//! * [`postgres`]: a PostgreSQL server of a test's own
 //! * [`process`]: real sleuth processes
 
 pub mod client;
 pub mod collector;
 pub mod components;
 pub mod models;
+pub mod postgres;
 pub mod process;

@@ -3,20 +3,28 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, bail};
-use store::{Memory, Retention, Sqlite, Store};
+use secrecy::{ExposeSecret as _, SecretString};
+use store::{Memory, Postgres, Retention, Sqlite, Store};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::task::AbortOnDropHandle;
+
+use crate::settings::variable;
 
 /// Time between two looks at what need not be kept.
 const SWEEP: Duration = Duration::from_secs(600);
 
+/// The variable with the database's password, where its URL has none.
+pub(super) const PASSWORD: &str = "SLEUTH_STORE_PASSWORD";
+
 /// Where runs are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// In this process.
     Memory,
     /// In a folder.
     Sqlite(PathBuf),
+    /// In a database, at a URL that may have a password in it.
+    Postgres(SecretString),
 }
 
 impl Place {
@@ -29,8 +37,9 @@ impl Place {
                 Ok(Self::Sqlite(data_dir.join("store")))
             }
             Some(("sqlite", folder)) => Ok(Self::Sqlite(folder.into())),
+            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(url.into())),
             // It is not repeated: it could have a password in it.
-            _ => bail!("--store must be sqlite:, sqlite:FOLDER or memory:"),
+            _ => bail!("--store must be sqlite:, sqlite:FOLDER, postgres://… or memory:"),
         }
     }
 }
@@ -48,6 +57,10 @@ impl Storage {
         let store: Arc<dyn Store> = match place {
             Place::Memory => Arc::new(Memory::default()),
             Place::Sqlite(folder) => Arc::new(Sqlite::open(&folder)?),
+            Place::Postgres(url) => {
+                let password = variable(PASSWORD);
+                Arc::new(Postgres::connect(url.expose_secret(), password.as_deref()).await?)
+            }
         };
         let sweeping = tokio::spawn(sweep(Arc::clone(&store), keep));
         Ok(Self { store, _sweeping: AbortOnDropHandle::new(sweeping) })

@@ -128,10 +128,11 @@ impl Plan {
     }
 }
 
-/// Variables that an executor must not see: keys of models and of approvals.
+/// Variables that an executor must not see: keys of models and of approvals, the way to the store.
 fn hidden() -> impl Iterator<Item = String> {
+    const HIDDEN: [&str; 4] = ["API_KEY", "SLEUTH_SIGNING_KEY", "SLEUTH_STORE", super::storage::PASSWORD];
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    names.filter(|name| name == "API_KEY" || name.ends_with("_API_KEY") || name == "SLEUTH_SIGNING_KEY")
+    names.filter(|name| name.ends_with("_API_KEY") || HIDDEN.contains(&name.as_str()))
 }
 
 struct Status(Option<ExitStatus>);

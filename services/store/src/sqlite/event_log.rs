@@ -158,7 +158,7 @@ fn page(
     let mut rows = select.query(params![number, sql::int(after), limit])?;
     let (mut page, mut size) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
-        let record = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+        let record = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
         size += record.len();
         if size > sql::PAGE_BYTES && !page.is_empty() {
             break;

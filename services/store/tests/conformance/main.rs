@@ -3,5 +3,7 @@
 mod events;
 mod logs;
 mod ownership;
+mod postgres;
 mod rest;
+mod sqlite;
 mod stores;

@@ -1,10 +1,12 @@
 //! The stores that the suite runs on, and what tests of all of them need.
 
-use std::{num::NonZeroUsize, sync::Arc};
+use std::{num::NonZeroUsize, path::Path, sync::Arc};
 
 use domain::{AgentId, ContextSize, Event, EventKind, LogId, MessageId, RunId, RunStarted, Timestamp};
+use futures_util::future::BoxFuture;
 use store::{
-    Batch, Creation, Error, Idempotency, Kind, Lease, Memory, Meta, NewLog, OwnerId, Retention, Sqlite, Store,
+    Batch, Creation, Error, Idempotency, Kind, Lease, Memory, Meta, NewLog, OwnerId, Postgres, Retention,
+    Sqlite, Store,
 };
 use tempfile::TempDir;
 
@@ -18,6 +20,10 @@ macro_rules! promises {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)] $(#[$meta])*
             async fn $name() { super::$name($crate::stores::memory()).await; })*
         }
+        /// All promises, for stores that are started once for all of them.
+        pub(crate) fn all() -> Vec<$crate::stores::Promise> {
+            vec![$((stringify!($name), |bench| Box::pin($name(bench)))),*]
+        }
         mod sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)] $(#[$meta])*
             async fn $name() { super::$name($crate::stores::sqlite()).await; })*
@@ -25,6 +31,9 @@ macro_rules! promises {
     };
 }
 pub(crate) use promises;
+
+/// The name of a promise, and what checks it.
+pub(crate) type Promise = (&'static str, fn(Bench) -> BoxFuture<'static, ()>);
 
 /// A store under test, and what it needs to live.
 pub(crate) struct Bench {
@@ -38,7 +47,16 @@ pub(crate) fn memory() -> Bench {
 
 pub(crate) fn sqlite() -> Bench {
     let folder = TempDir::new().unwrap();
-    Bench { store: Arc::new(Sqlite::open(folder.path()).unwrap()), _folder: Some(folder) }
+    let store = sqlite_in(folder.path()).store;
+    Bench { store, _folder: Some(folder) }
+}
+
+pub(crate) fn sqlite_in(folder: &Path) -> Bench {
+    Bench { store: Arc::new(Sqlite::open(folder).unwrap()), _folder: None }
+}
+
+pub(crate) async fn postgres(url: &str) -> Bench {
+    Bench { store: Arc::new(Postgres::connect(url, None).await.unwrap()), _folder: None }
 }
 
 impl Bench {

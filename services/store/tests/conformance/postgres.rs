@@ -1,0 +1,103 @@
+//! What PostgreSQL promises beside the rest: several processes, and a server that dies.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{StreamExt as _, future::join_all};
+use harness::postgres::Postgres;
+use store::{Batch, Error, follow};
+
+use crate::{
+    events, logs, ownership, rest,
+    stores::{Bench, began, delta, events as numbered, log, postgres},
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_promise_is_kept() {
+    let Some(server) = Postgres::start().await.unwrap() else { return };
+    for (name, promise) in [events::all(), logs::all(), ownership::all(), rest::all()].concat() {
+        println!("{name}");
+        promise(postgres(&server.database(name).await.unwrap()).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_share_logs() {
+    let Some(server) = Postgres::start().await.unwrap() else { return };
+    let url = server.database("shared").await.unwrap();
+    // Both at once: one of them makes the tables.
+    let (one, other) = tokio::join!(postgres(&url), postgres(&url));
+    let owner = one.owner("one").await;
+    let lease = one.run("r", &owner).await;
+    let mut head = other.store.head(&log("r")).await.unwrap();
+    let mut seen = Box::pin(follow(Arc::clone(&other.store), log("r"), 0));
+    for after in 0..20 {
+        one.append(&lease, after, vec![delta("x")]).await.unwrap();
+        assert_eq!(seen.next().await.unwrap().unwrap().position, after + 1);
+    }
+    one.store.post(&log("r"), "k", vec![]).await.unwrap();
+    assert_eq!(head.wait_for(|head| head.inbox == 1).await.unwrap().position, 20);
+
+    let successor = other.owner("other").await;
+    assert_eq!(other.store.claim(&log("r"), &successor).await.unwrap(), None);
+    one.store.heartbeat(&owner, Duration::ZERO).await.unwrap();
+    let taken = other.store.claim(&log("r"), &successor).await.unwrap().unwrap();
+    assert_eq!(one.append(&lease, 20, vec![delta("late")]).await, Err(Error::Fenced(log("r"))));
+    other.append(&taken, 20, vec![delta("mine")]).await.unwrap();
+    assert!(one.store.delete(&log("r")).await.unwrap());
+    assert!(other.store.entry(&log("r")).await.is_err());
+}
+
+/// Appends one event after the other and returns how many were acknowledged.
+async fn write(bench: &Bench, id: &str, count: u64) -> u64 {
+    let owner = bench.owner("a").await;
+    let lease = bench.run(id, &owner).await;
+    for after in 0..count {
+        bench.append(&lease, after, vec![delta(format!("{id} {after}"))]).await.unwrap();
+    }
+    count
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_killed_loses_nothing_and_repeats_nothing() {
+    const LOGS: u64 = 8;
+    const EVENTS: u64 = 300;
+    let Some(mut server) = Postgres::start().await.unwrap() else { return };
+    let bench = postgres(&server.database("killed").await.unwrap()).await;
+    let ids: Vec<_> = (0..LOGS).map(|number| format!("r{number}")).collect();
+    let writers = join_all(ids.iter().map(|id| write(&bench, id, EVENTS)));
+    let chaos = async {
+        let mut head = None;
+        for part in 1..=3 {
+            // Killed while appends are under way, wherever they are.
+            while head.is_none() {
+                head = bench.store.head(&log("r0")).await.ok();
+                tokio::task::yield_now().await;
+            }
+            let head = head.as_mut().unwrap();
+            head.wait_for(|head| head.position >= part * EVENTS / 4).await.unwrap();
+            server.kill().await.unwrap();
+            server.start_again().await.unwrap();
+        }
+    };
+    let (written, ()) = tokio::join!(writers, chaos);
+    for (id, written) in ids.iter().zip(written) {
+        let positions = bench.positions(&log(id)).await;
+        assert_eq!(positions, (1..=written).collect::<Vec<_>>(), "{id}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stays_away_is_an_error_and_not_a_wait_without_end() {
+    let Some(mut server) = Postgres::start().await.unwrap() else { return };
+    let url = server.database("away").await.unwrap();
+    let bench = postgres(&url).await;
+    let owner = bench.owner("a").await;
+    let lease = bench.run("r", &owner).await;
+    server.kill().await.unwrap();
+    let refused = bench.append(&lease, 0, vec![began()]).await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable(_)), "{refused}");
+    assert!(store::Postgres::connect(&url, None).await.is_err());
+    server.start_again().await.unwrap();
+    bench.store.append(&lease, Batch::new(0, numbered("r", 0, vec![began()]))).await.unwrap();
+    bench.store.check().await.unwrap();
+}
