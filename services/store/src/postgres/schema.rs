@@ -57,12 +57,16 @@ const LOCK: i64 = 0x736c_6575_7468;
 pub(super) async fn prepare(client: &mut Client) -> Result<(), OpenError> {
     let change = client.transaction().await?;
     change.execute("SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
-    change
-        .batch_execute(
-            "CREATE SCHEMA IF NOT EXISTS sleuth;
-             CREATE TABLE IF NOT EXISTS sleuth.version (version int NOT NULL, oldest int NOT NULL)",
-        )
-        .await?;
+    // Asked first: whoever may not create schemas may still use one.
+    let there = change.query_one("SELECT to_regclass('sleuth.version') IS NOT NULL", &[]).await?;
+    if !there.try_get::<_, bool>(0)? {
+        change
+            .batch_execute(
+                "CREATE SCHEMA IF NOT EXISTS sleuth;
+                 CREATE TABLE sleuth.version (version int NOT NULL, oldest int NOT NULL)",
+            )
+            .await?;
+    }
     let row = change.query_opt("SELECT version, oldest FROM sleuth.version", &[]).await?;
     let (version, oldest) = row.map_or((0, 0), |row| (row.get::<_, i32>(0), row.get::<_, i32>(1)));
     let known = i32::try_from(SCRIPTS.len()).unwrap_or(i32::MAX);
