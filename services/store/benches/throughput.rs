@@ -31,13 +31,13 @@ async fn main() -> anyhow::Result<()> {
 }
 
 async fn measure(name: &str, store: Arc<dyn Store>, events: u64) -> anyhow::Result<()> {
-    let lone = create(&*store, "lone").await?;
+    let lone = create(&*store, "lone".to_owned()).await?;
     let appends = (events / 10).max(1);
     let began = Instant::now();
     append(&*store, &lone, 0, appends, 1).await?;
     say(name, "appended one by one to one log", appends, began);
 
-    let leases = join_all((0..LOGS).map(|number| create(&*store, &format!("r{number}"))));
+    let leases = join_all((0..LOGS).map(|number| create(&*store, format!("r{number}"))));
     let leases = leases.await.into_iter().collect::<Result<Vec<_>, _>>()?;
     let each = (events / LOGS).max(1);
     let began = Instant::now();
@@ -50,7 +50,7 @@ async fn measure(name: &str, store: Arc<dyn Store>, events: u64) -> anyhow::Resu
     join_all(reading).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     say(name, "delivered to 50 readers", each * LOGS, began);
 
-    let long = create(&*store, "long").await?;
+    let long = create(&*store, "long".to_owned()).await?;
     let mut length = 0;
     for goal in [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|goal| *goal <= events) {
         append(&*store, &long, length, (goal - length) / 100, 100).await?;
@@ -73,7 +73,7 @@ fn say(store: &str, what: &str, events: u64, began: Instant) {
     println!("{store:<9} {what:<42} {rate:>9.0} events/s {cost:>8.1} us each");
 }
 
-async fn create(store: &dyn Store, id: &str) -> anyhow::Result<Lease> {
+async fn create(store: &dyn Store, id: String) -> anyhow::Result<Lease> {
     let meta = Meta { account: "a".into(), kind: Kind::Run, title: String::new(), details: Vec::new() };
     let (id, owner) = (LogId::new(id), OwnerId::new("bench"));
     match store.create(NewLog { id, owner, meta, idempotency: None, events: Vec::new() }).await? {
