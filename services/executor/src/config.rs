@@ -7,10 +7,13 @@ use std::{
     time::Duration,
 };
 
-use crate::alerts::{Alerts, Source};
 use grants::KeyRing;
 
-use crate::policy::{BuiltinAllowlist, Prefix, Rules};
+use crate::{
+    alerts::{Alerts, Source},
+    policy::{BuiltinAllowlist, Prefix, Rules},
+    sandbox::{SandboxError, Setting},
+};
 
 /// Settings of an executor. Every limit has a default.
 #[derive(Clone, Debug)]
@@ -75,6 +78,8 @@ pub struct Config {
     pub idle_timeout: Duration,
     /// Bytes that an execution may write in all. Default 1 GiB. `SLEUTH_EXECUTOR_OUTPUT_LIMIT`.
     pub output_limit: u64,
+    /// What commands may see, reach and use.
+    pub sandbox: Setting,
     /// How often an execution says that it still runs. Default 5 s.
     pub heartbeat: Duration,
 }
@@ -90,7 +95,7 @@ impl AlertSources {
             let header = get(header).filter(|header| !header.is_empty());
             Source::new(&address, header.as_deref()).map(Some).map_err(|wanted| {
                 // The value may hold a password.
-                ConfigError { name, wanted, value: "something else".to_owned() }
+                ConfigError::Own { name, wanted, value: "something else".to_owned() }
             })
         };
         let prometheus = source("PROMETHEUS_URL", "PROMETHEUS_AUTH_HEADER")?;
@@ -101,11 +106,20 @@ impl AlertSources {
 
 /// A setting that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("{name} must be {wanted}, and is {value:?}")]
-pub struct ConfigError {
-    name: &'static str,
-    wanted: &'static str,
-    value: String,
+pub enum ConfigError {
+    /// One of the executor's own.
+    #[error("{name} must be {wanted}, and is {value:?}")]
+    Own {
+        /// The variable.
+        name: &'static str,
+        /// What it must be.
+        wanted: &'static str,
+        /// What it is.
+        value: String,
+    },
+    /// One of the sandbox.
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
 }
 
 /// Variables that commands get. None of them holds a secret.
@@ -130,7 +144,7 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 impl Config {
     /// Reads the settings from variables, of which `get` knows the values.
     pub fn from_env(get: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let seconds = |name, default| Ok(Duration::from_secs(number(get, name, default)?));
+        let seconds = |name, default| number(get, name, default).map(Duration::from_secs);
         Ok(Self {
             launcher: PathBuf::from("/proc/self/exe"),
             bash: "bash".to_owned(),
@@ -159,6 +173,7 @@ impl Config {
             queue_time: seconds("SLEUTH_EXECUTOR_QUEUE_TIME", 60)?,
             idle_timeout: seconds("SLEUTH_EXECUTOR_IDLE_TIMEOUT", 300)?,
             output_limit: number(get, "SLEUTH_EXECUTOR_OUTPUT_LIMIT", 1 << 30)?,
+            sandbox: Setting::from_env(get)?,
             heartbeat: Duration::from_secs(5),
         })
     }
@@ -167,6 +182,14 @@ impl Config {
     pub(crate) fn rules(&self) -> Rules {
         let read = |texts: &[String]| texts.iter().filter_map(|text| Prefix::new(text)).collect();
         Rules { builtin: self.bash_allowlist, allow: read(&self.bash_allow), deny: read(&self.bash_deny) }
+    }
+
+    /// The settings of the sandbox, with what this configuration adds to what is hidden.
+    pub(crate) fn sandbox(&self) -> Setting {
+        let mut setting = self.sandbox.clone();
+        setting.hidden.extend(self.kubeconfigs());
+        setting.hidden.extend(self.toolsets.clone());
+        setting
     }
 
     /// The files that `KUBECONFIG` names for the commands, and the usual one.
@@ -186,7 +209,7 @@ fn number<T: FromStr>(
         None => Ok(default),
         Some(value) => match value.parse() {
             Ok(number) => Ok(number),
-            Err(_) => Err(ConfigError { name, wanted: "a whole number", value }),
+            Err(_) => Err(ConfigError::Own { name, wanted: "a whole number", value }),
         },
     }
 }
@@ -194,12 +217,12 @@ fn number<T: FromStr>(
 fn allowlist(get: &dyn Fn(&str) -> Option<String>) -> Result<BuiltinAllowlist, ConfigError> {
     const NAME: &str = "SLEUTH_BASH_ALLOWLIST";
     let Some(value) = get(NAME) else { return Ok(BuiltinAllowlist::default()) };
-    value.parse().map_err(|()| ConfigError { name: NAME, wanted: "`none`, `core` or `extended`", value })
+    value.parse().map_err(|()| ConfigError::Own { name: NAME, wanted: "`none`, `core` or `extended`", value })
 }
 
 fn grant_keys(get: &dyn Fn(&str) -> Option<String>) -> Result<KeyRing, ConfigError> {
     const NAME: &str = "SLEUTH_GRANT_KEYS";
-    KeyRing::parse(&get(NAME).unwrap_or_default()).map_err(|_| ConfigError {
+    KeyRing::parse(&get(NAME).unwrap_or_default()).map_err(|_| ConfigError::Own {
         name: NAME,
         wanted: "public keys in base64, separated by commas",
         // It might be a private one.

@@ -8,6 +8,8 @@
 //! * `policy`: what may run
 //! * `process`: how it runs, and how all of it ends
 //! * `redact`: what must not leave
+//! * `sandbox`: what it may see, reach and use while it runs
+//! * `trial`: one program in that sandbox, for whoever wants to see what it is like
 
 mod alerts;
 mod config;
@@ -16,9 +18,11 @@ pub mod fuzzing;
 mod policy;
 mod process;
 mod redact;
+mod sandbox;
 mod service;
 mod tools;
 mod toolsets;
+mod trial;
 
 use std::sync::Arc;
 
@@ -28,8 +32,10 @@ pub use config::{AlertSources, Config, ConfigError};
 pub use policy::BuiltinAllowlist;
 pub use process::launcher;
 pub use redact::RedactError;
+pub use sandbox::{Level, Minimum, SandboxError, Setting as SandboxSetting, Unavailable};
 pub use service::Service;
 pub use toolsets::ToolsetError;
+pub use trial::{Reach, Sight, Trial, Tried};
 
 use service::Catalogue;
 use toolsets::Toolsets;
@@ -43,6 +49,9 @@ pub enum Error {
     /// The rules for secrets cannot be used.
     #[error(transparent)]
     Redact(#[from] RedactError),
+    /// The sandbox is not what was required.
+    #[error(transparent)]
+    Sandbox(#[from] Unavailable),
     /// The toolset file cannot be used.
     #[error(transparent)]
     Toolsets(#[from] ToolsetError),
@@ -52,6 +61,7 @@ pub enum Error {
 #[derive(Clone, Debug)]
 pub struct Executor {
     service: Arc<Service>,
+    sandbox: sandbox::Sandbox,
 }
 
 impl Executor {
@@ -63,15 +73,16 @@ impl Executor {
                 return Err(Error::Zero(name));
             }
         }
-        let launcher =
-            process::Launcher { program: config.launcher.clone(), environment: config.environment.clone() };
         let redaction = config.redact.as_deref().map(redact::Settings::load).transpose()?.unwrap_or_default();
+        let (program, environment) = (config.launcher.clone(), config.environment.clone());
+        let launcher = process::Launcher::probe(program, environment, config.sandbox()).await?;
         let settings = tools::Settings {
             saved: tools::Saved::default(),
             bash: config.bash.clone(),
             kubectl: config.kubectl.clone(),
             jq: config.jq.clone(),
             policy: policy::Policy { kubeconfigs: config.kubeconfigs(), rules: config.rules() },
+            view: launcher.sandbox.view(),
             kubectl_timeout: config.kubectl_timeout,
             bash_timeout: config.bash_timeout,
             longest_timeout: config.longest_timeout,
@@ -83,14 +94,21 @@ impl Executor {
         };
         let redactor = redact::Redactor::new(redaction, &toolsets.secrets())?;
         let version = service::policy_version(&settings, &toolsets.text);
+        let sandbox = launcher.sandbox.clone();
+        sandbox.report();
         let catalogue = Catalogue::start(&settings, &launcher, toolsets, config.toolset_refresh).await;
         let service = Service::new(&config, settings, version, launcher, redactor, catalogue);
-        Ok(Self { service: Arc::new(service) })
+        Ok(Self { service: Arc::new(service), sandbox })
     }
 
     /// The service, to be added to a server.
     pub fn service(&self) -> ToolExecutorServer<Service> {
         ToolExecutorServer::from_arc(Arc::clone(&self.service))
+    }
+
+    /// The sandbox that every command of a model has at least.
+    pub fn sandbox(&self) -> Level {
+        self.sandbox.level()
     }
 
     /// Takes no more calls, ends those that run with all their processes, and waits for that.

@@ -96,11 +96,11 @@ fn each_way_to_end_is_told_apart() {
         (json!([["cat", "/dev/zero"], ["head", "-c", "1"]]), json!([{"signalled": 13}, {"exited": 0}])),
     ] {
         let mut launched = launch(&json!({"pipeline": pipeline, "merge_stderr": false}));
-        assert_eq!(launched.report(), report, "{pipeline}");
+        assert_eq!(launched.report(), json!({"exits": report}), "{pipeline}");
     }
     let mut missing = launch(&json!({"pipeline": [["no-such-program"]], "merge_stderr": false}));
     let report = missing.report();
-    assert!(report[0]["not_started"].as_str().unwrap().starts_with("no-such-program: "), "{report}");
+    assert!(report["exits"][0]["not_started"].as_str().unwrap().starts_with("no-such-program: "), "{report}");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn what_outlives_the_program_is_gone_before_the_report() {
     let mut launched =
         shell("(setsid bash -c 'echo daemon; exec sleep 1000' &); read -r _ < <(sleep 0.2); exit 4");
     assert_eq!(launched.line(), "daemon");
-    assert_eq!(launched.report(), json!([{"exited": 4}]));
+    assert_eq!(launched.report(), json!({"exits": [{"exited": 4}]}));
     assert!(time_to_end(launched.output) < Duration::from_secs(1));
 }
 
@@ -133,7 +133,7 @@ fn sigterm_ends_everything() {
     await_four(&mut launched);
     let pid = rustix::process::Pid::from_child(&launched.child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    assert_eq!(launched.report(), json!([{"signalled": 9}]));
+    assert_eq!(launched.report(), json!({"exits": [{"signalled": 9}]}));
     assert!(time_to_end(launched.output) < Duration::from_secs(1));
 }
 

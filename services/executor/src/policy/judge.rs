@@ -38,7 +38,8 @@ impl Policy {
             }
         }
         let Some((first, objection)) = open.first() else {
-            return Judgement::Allow { script: script.to_string(), effect };
+            let programs = script.commands().map(|command| command.program.clone()).collect();
+            return Judgement::Allow { script: script.to_string(), effect, programs };
         };
         let helps = |prefix: &str| {
             let prefix = Prefix::new(prefix);

@@ -8,7 +8,7 @@
 //! * `rules`: what the operator adds
 //! * `block`: what never runs
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 mod block;
 mod guard;
@@ -49,7 +49,12 @@ pub(crate) enum Effect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
     /// It runs, as this text: the command as it was understood.
-    Allow { script: String, effect: Effect },
+    Allow {
+        script: String,
+        effect: Effect,
+        /// The names of the programs in it.
+        programs: BTreeSet<String>,
+    },
     /// It runs if a person allows it.
     Ask {
         reason: String,

@@ -3,7 +3,10 @@
 
 use std::{
     io::{self, BufRead as _, BufReader, Read as _, Write as _},
-    os::{fd::AsFd as _, unix::net::UnixStream},
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::net::UnixStream,
+    },
     process::{Command, ExitCode, Stdio},
     time::{Duration, Instant},
 };
@@ -11,15 +14,18 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    process::{Pid, WaitStatus, getpid, set_child_subreaper, setsid},
+    process::{Pid, Signal, getpid, kill_process, set_child_subreaper, setsid},
     thread::set_no_new_privs,
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use super::{Exit, SPEC_BYTES, Spec, tree};
+use super::{Exit, JOB_BYTES, Job, Report, inside, tree};
+use crate::sandbox;
 
 /// The first argument of a process that is to call [`main`].
 pub const ARG: &str = "__launch";
+/// The second argument of the process within the sandbox.
+const INSIDE: &str = "inside";
 
 /// How long descendants may take to vanish once they are killed.
 const KILL_TIME: Duration = Duration::from_secs(10);
@@ -28,33 +34,28 @@ const KILL_TIME: Duration = Duration::from_secs(10);
 ///
 /// Call it before anything else when the first argument is [`ARG`]: it needs a process without threads.
 pub fn main() -> ExitCode {
-    match launch() {
+    let is_inside = std::env::args_os().nth(2).is_some_and(|second| second == INSIDE);
+    match if is_inside { inside::main() } else { launch() } {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
 fn launch() -> io::Result<()> {
-    let mut control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut control = control()?;
     contain()?;
-    let mut signals = Signals::register()?;
-    let spec = read_spec(&control)?;
+    let mut signals = Signals::all()?;
+    let (job, text) = read(&control)?;
+    let report = match sandbox::separate(&job.confinement, &job.spec.access, &control) {
+        Ok(()) => hold(&job, &text, &control, &mut signals)?,
+        Err(refused) => Report::Refused(refused),
+    };
+    control.write_all(&serde_json::to_vec(&report)?)
+}
 
-    let mut stages = start(&spec);
-    while stages.iter().any(Stage::runs) {
-        tree::reap(|pid, status| record(&mut stages, pid, status))?;
-        if stages.iter().any(Stage::runs) && signals.wait(Some(&control), None)? == Wake::Stop {
-            break;
-        }
-    }
-    tree::end_all(
-        Instant::now() + KILL_TIME,
-        |pid, status| record(&mut stages, pid, status),
-        || drop(signals.wait(None, Some(Duration::from_millis(10)))),
-    )?;
-
-    let exits: Vec<Exit> = stages.into_iter().map(Stage::into_exit).collect();
-    control.write_all(&serde_json::to_vec(&exits)?)
+/// The socket to whoever started this process.
+pub(super) fn control() -> io::Result<UnixStream> {
+    Ok(UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?))
 }
 
 /// Takes this process out of its parent's session, and makes it the parent of everything that it will start.
@@ -70,87 +71,60 @@ fn contain() -> io::Result<()> {
     Ok(())
 }
 
-fn read_spec(control: &UnixStream) -> io::Result<Spec> {
+/// A job, also as it was written.
+pub(super) fn read(control: &UnixStream) -> io::Result<(Job, Vec<u8>)> {
     let mut line = Vec::new();
-    BufReader::new(control).take(SPEC_BYTES).read_until(b'\n', &mut line)?;
-    Ok(serde_json::from_slice(&line)?)
+    BufReader::new(control).take(JOB_BYTES).read_until(b'\n', &mut line)?;
+    Ok((serde_json::from_slice(&line)?, line))
 }
 
-enum Stage {
-    Running(Pid),
-    Ended(Exit),
-}
-
-impl Stage {
-    fn runs(&self) -> bool {
-        matches!(self, Self::Running(_))
+/// Starts the process within, waits for its end or for the order to end it, and leaves nothing of it.
+fn hold(job: &Job, text: &[u8], control: &UnixStream, signals: &mut Signals) -> io::Result<Report> {
+    let (mut inner, theirs) = UnixStream::pair()?;
+    let child = Command::new("/proc/self/exe")
+        .args([ARG, INSIDE])
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .spawn()
+        .map(|child| Pid::from_child(&child))?;
+    // It may have ended already: then its status tells.
+    let _ = inner.write_all(text);
+    let ended = wait_for(child, control, signals)?;
+    if !ended {
+        // It may end in this moment.
+        let _ = kill_process(child, Signal::KILL);
     }
+    let pause = || drop(signals.wait(None, Some(Duration::from_millis(10))));
+    tree::end_all(Instant::now() + KILL_TIME, |_, _| {}, pause)?;
 
-    fn into_exit(self) -> Exit {
-        match self {
-            Self::Running(_) => Exit::NotStarted("its end was not seen".to_owned()),
-            Self::Ended(exit) => exit,
+    inner.set_nonblocking(true)?;
+    let mut report = Vec::new();
+    let _ = inner.read_to_end(&mut report);
+    let killed = || Report::Exits(vec![Exit::Signalled(Signal::KILL.as_raw()); job.spec.pipeline.len()]);
+    Ok(serde_json::from_slice(&report).unwrap_or_else(|_| if ended { Report::Lost } else { killed() }))
+}
+
+/// Waits for the end of the process within. False if the order to end it came first.
+fn wait_for(child: Pid, control: &UnixStream, signals: &mut Signals) -> io::Result<bool> {
+    loop {
+        let mut ended = false;
+        tree::reap(|pid, _| ended |= pid == child)?;
+        if ended {
+            return Ok(true);
+        }
+        if signals.wait(Some(control), None)? == Wake::Stop {
+            return Ok(false);
         }
     }
 }
 
-/// Starts the stages from first to last. One that fails to start leaves its neighbours an ended pipe.
-fn start(spec: &Spec) -> Vec<Stage> {
-    let mut stages = Vec::new();
-    let mut input = Stdio::null();
-    for (index, arguments) in spec.pipeline.iter().enumerate() {
-        let last = index + 1 == spec.pipeline.len();
-        let (stage, next) = match start_one(arguments, input, last, spec.merge_stderr) {
-            Ok((pid, next)) => (Stage::Running(pid), next),
-            Err(error) => {
-                let name = arguments.first().map_or("", String::as_str);
-                (Stage::Ended(Exit::NotStarted(format!("{name}: {error}"))), Stdio::null())
-            }
-        };
-        stages.push(stage);
-        input = next;
-    }
-    stages
-}
-
-fn start_one(arguments: &[String], input: Stdio, last: bool, merge: bool) -> io::Result<(Pid, Stdio)> {
-    let (program, rest) = arguments.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut command = Command::new(program);
-    command.args(rest).stdin(input).current_dir("/");
-    if merge {
-        command.stderr(io::stdout().as_fd().try_clone_to_owned()?);
-    }
-    let next = if last {
-        Stdio::null()
-    } else {
-        let (reader, writer) = io::pipe()?;
-        command.stdout(writer);
-        Stdio::from(reader)
-    };
-    let child = command.spawn()?;
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    Ok((pid, next))
-}
-
-fn record(stages: &mut [Stage], pid: Pid, status: WaitStatus) {
-    let exit = match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Exit::Exited(code),
-        (None, Some(signal)) => Exit::Signalled(signal),
-        (None, None) => return,
-    };
-    if let Some(stage) = stages.iter_mut().find(|stage| matches!(stage, Stage::Running(own) if *own == pid)) {
-        *stage = Stage::Ended(exit);
-    }
-}
-
 /// Signals, as sockets that `poll` can wait for.
-struct Signals {
+pub(super) struct Signals {
     child: UnixStream,
-    stop: UnixStream,
+    stop: Option<UnixStream>,
 }
 
 #[derive(PartialEq, Eq)]
-enum Wake {
+pub(super) enum Wake {
     /// A child ended, or the time is up.
     Look,
     /// A signal asks for the end, or the executor is gone.
@@ -158,24 +132,33 @@ enum Wake {
 }
 
 impl Signals {
-    fn register() -> io::Result<Self> {
-        let (child, on_child) = UnixStream::pair()?;
+    /// Ends of children, and requests to stop.
+    fn all() -> io::Result<Self> {
         let (stop, on_stop) = UnixStream::pair()?;
-        child.set_nonblocking(true)?;
-        signal_hook::low_level::pipe::register(SIGCHLD, on_child)?;
         for signal in [SIGTERM, SIGINT, SIGHUP] {
             signal_hook::low_level::pipe::register(signal, on_stop.try_clone()?)?;
         }
-        Ok(Self { child, stop })
+        Ok(Self { stop: Some(stop), ..Self::of_children()? })
+    }
+
+    /// Ends of children only: nobody within the sandbox has a right to ask for more.
+    pub(super) fn of_children() -> io::Result<Self> {
+        let (child, on_child) = UnixStream::pair()?;
+        child.set_nonblocking(true)?;
+        signal_hook::low_level::pipe::register(SIGCHLD, on_child)?;
+        Ok(Self { child, stop: None })
     }
 
     /// Waits for a child's end, and with `control` for a request to stop as well.
-    fn wait(&mut self, control: Option<&UnixStream>, at_most: Option<Duration>) -> io::Result<Wake> {
+    pub(super) fn wait(
+        &mut self,
+        control: Option<&UnixStream>,
+        at_most: Option<Duration>,
+    ) -> io::Result<Wake> {
         let timeout = at_most.and_then(|time| Timespec::try_from(time).ok());
         let mut fds = vec![PollFd::new(&self.child, PollFlags::IN)];
         if let Some(control) = control {
-            fds.push(PollFd::new(&self.stop, PollFlags::IN));
-            fds.push(PollFd::new(control, PollFlags::IN));
+            fds.extend(self.stop.iter().chain([control]).map(|socket| PollFd::new(socket, PollFlags::IN)));
         }
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}

@@ -1,16 +1,25 @@
 //! One way to run programs, for all tools: a launcher per execution that owns the whole process tree.
 //!
-//! The executor starts the launcher with one end of a socket as its standard input, writes a [`Spec`] to it
-//! and reads a report from it. The open socket is the launcher's right to live: when the executor closes its
+//! The executor starts the launcher with one end of a socket as its standard input, writes a [`Job`] to it
+//! and reads a [`Report`] from it. The open socket is the launcher's right to live: when the executor closes its
 //! end, on purpose or by dying, the launcher kills everything below it. (A parent-death signal would follow
 //! the thread that spawned it, and a runtime's threads come and go.)
+//!
+//! The launcher starts itself once more within the sandbox, as the parent of the programs. That process dies with
+//! the launcher, and where it has a process namespace all programs die with it.
 
 use serde::{Deserialize, Serialize};
 
+use crate::sandbox::{Access, Confinement, Network, Refused, View};
+
 mod capture;
+mod inside;
 pub mod launcher;
 mod memory;
 mod meter;
+mod stages;
+mod start;
+mod stream;
 mod supervise;
 mod tree;
 
@@ -25,13 +34,47 @@ pub(crate) struct Spec {
     pub(crate) pipeline: Vec<Vec<String>>,
     /// Standard error goes where standard output goes, so that their order is kept.
     pub(crate) merge_stderr: bool,
+    /// What it sees, reaches and is given.
+    #[serde(default)]
+    pub(crate) access: Access,
 }
 
 impl Spec {
-    /// One program whose streams are kept apart.
+    /// One program whose streams are kept apart, with all that the executor itself may do.
     pub(crate) fn program(arguments: Vec<String>) -> Self {
-        Self { pipeline: vec![arguments], merge_stderr: false }
+        Self { pipeline: vec![arguments], merge_stderr: false, access: Access::default() }
     }
+
+    /// No program at all.
+    fn nothing() -> Self {
+        Self { pipeline: Vec::new(), merge_stderr: false, access: Access::default() }
+    }
+
+    /// The same with no more than this.
+    pub(crate) fn confined(self, view: View, network: Network) -> Self {
+        Self { access: Access { view, network, ..self.access }, ..self }
+    }
+}
+
+/// What a launcher is told.
+#[derive(Debug, Serialize, Deserialize)]
+struct Job {
+    #[serde(flatten)]
+    spec: Spec,
+    #[serde(default)]
+    confinement: Confinement,
+}
+
+/// What a launcher tells.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Report {
+    /// How each program ended, in the order of the pipeline.
+    Exits(Vec<Exit>),
+    /// Nothing was started.
+    Refused(Refused),
+    /// How the programs ended is not known.
+    Lost,
 }
 
 /// How one program ended.
@@ -46,5 +89,5 @@ pub(crate) enum Exit {
     NotStarted(String),
 }
 
-/// The longest spec that a launcher reads.
-const SPEC_BYTES: u64 = 4 << 20;
+/// The longest job that a launcher reads.
+const JOB_BYTES: u64 = 4 << 20;

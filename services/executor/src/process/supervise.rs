@@ -1,43 +1,37 @@
 //! The executor's side: start a launcher, collect what its programs print, end it when told to.
 
-use std::{
-    ffi::OsString,
-    io,
-    os::{fd::OwnedFd, unix::net},
-    path::PathBuf,
-    process::Stdio,
-    sync::Arc,
-    time::Duration,
-};
+use std::{ffi::OsString, io, net::TcpListener, path::PathBuf, sync::Arc, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
-    net::UnixStream,
-    process::{Child, Command},
-    time::{Instant, sleep_until, timeout, timeout_at},
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    process::Child,
+    time::{Instant, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Capture, Exit, Meter, Spec, capture::whole_characters, launcher, memory, tree};
+use super::{
+    Capture, Exit, Job, Meter, Report, Spec, memory,
+    start::{Opener, START_TIME, start, try_confinement},
+    stream::{DRAIN_TIME, Stream},
+    tree,
+};
 use crate::redact::Masker;
+use crate::sandbox::{Access, Layer, Level, Network, Prepared, Sandbox, Setting, Unavailable, View};
 
 /// What is kept of standard error where it is apart: messages, not data.
 const STDERR_BYTES: usize = 64 << 10;
-/// How long a launcher may take to read its spec.
-const START_TIME: Duration = Duration::from_secs(10);
 /// How long a launcher that was told to stop may take before it is ended from here.
 const STOP_TIME: Duration = Duration::from_secs(12);
-/// How long a pipe is read after the launcher's report. Everything that could hold it open is dead by then.
-const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Starts programs under launchers.
 #[derive(Clone, Debug)]
 pub(crate) struct Launcher {
     /// The program that becomes a launcher when its first argument is [`launcher::ARG`].
-    pub(crate) program: PathBuf,
+    program: PathBuf,
     /// The whole environment of what is started.
     pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) sandbox: Sandbox,
 }
 
 /// Where output came from.
@@ -74,24 +68,60 @@ pub(crate) struct Outcome {
     /// How many secrets were masked.
     pub(crate) masked: u64,
     pub(crate) trouble: Option<Trouble>,
+    /// The sandbox that they had.
+    pub(crate) level: Level,
+    pub(crate) layers: Vec<&'static str>,
     /// Whether the kernel ended programs because memory ran out.
     pub(crate) out_of_memory: bool,
 }
 
 impl Outcome {
-    fn not_started(error: &io::Error, trouble: Option<Trouble>) -> Self {
+    fn not_started(why: String, trouble: Option<Trouble>) -> Self {
         Self {
             masked: 0,
             trouble,
-            out_of_memory: false,
-            exits: vec![Exit::NotStarted(format!("the launcher: {error}"))],
+            exits: vec![Exit::NotStarted(why)],
             stdout: Capture::new(0),
             stderr: Capture::new(0),
+            level: Level::None,
+            layers: Vec::new(),
+            out_of_memory: false,
         }
     }
 }
 
+/// A port that a command reaches although it has no network.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    pub(crate) port: u16,
+    /// Where it listens, unless it is opened in the command's own network.
+    listener: Option<TcpListener>,
+}
+
+/// The port of gates in networks of their own.
+const GATE: u16 = 6443;
+
 impl Launcher {
+    /// Finds out what sandbox there can be, and whether it is enough.
+    pub(crate) async fn probe(
+        program: PathBuf,
+        environment: Vec<(OsString, OsString)>,
+        setting: Setting,
+    ) -> Result<Self, Unavailable> {
+        let attempt = |confinement, access| try_confinement(&program, &environment, confinement, access);
+        let sandbox = Sandbox::probe(setting, attempt).await?;
+        Ok(Self { program, environment, sandbox })
+    }
+
+    /// A gate for one command with this view.
+    pub(crate) fn gate(&self, view: View) -> io::Result<Gate> {
+        if self.sandbox.separates_network(view) {
+            return Ok(Gate { port: GATE, listener: None });
+        }
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        Ok(Gate { port: listener.local_addr()?.port(), listener: Some(listener) })
+    }
+
     /// Runs `spec` to its end, or until `stop`; either way nothing of it is left when this returns. When the
     /// future is dropped, the launcher ends everything by itself.
     ///
@@ -112,14 +142,59 @@ impl Launcher {
         spec: &Spec,
         keep: usize,
         stop: &CancellationToken,
+        watch: Watch,
+        seen: impl FnMut(Source, u64, &[u8]),
+    ) -> Outcome {
+        self.run_started(spec, None, keep, stop, watch, seen).await
+    }
+
+    /// The same for a command whose only network is `gate`. `open` gets what listens there before it starts.
+    pub(crate) async fn run_gated(
+        &self,
+        spec: &Spec,
+        gate: Gate,
+        open: impl FnOnce(TcpListener) + Send,
+        keep: usize,
+        stop: &CancellationToken,
+        watch: Watch,
+        seen: impl FnMut(Source, u64, &[u8]),
+    ) -> Outcome {
+        let Gate { port, listener } = gate;
+        let access = Access { network: Network::Gate(port), ..spec.access.clone() };
+        let spec = Spec { access, ..spec.clone() };
+        let open: Opener<'_> = Box::new(open);
+        match listener {
+            Some(listener) => {
+                open(listener);
+                self.run_started(&spec, None, keep, stop, watch, seen).await
+            }
+            None => self.run_started(&spec, Some(open), keep, stop, watch, seen).await,
+        }
+    }
+
+    async fn run_started(
+        &self,
+        spec: &Spec,
+        open: Option<Opener<'_>>,
+        keep: usize,
+        stop: &CancellationToken,
         mut watch: Watch,
         mut seen: impl FnMut(Source, u64, &[u8]),
     ) -> Outcome {
+        let prepared = match self.sandbox.prepare(&spec.access) {
+            Ok(prepared) => prepared,
+            Err(error) => return Outcome::not_started(format!("the sandbox: {error}"), None),
+        };
+        let job = Job { spec: spec.clone(), confinement: prepared.confinement.clone() };
         let kills_before = memory::kills();
-        let (mut child, mut control) = match timeout(START_TIME, self.start(spec)).await {
+        let started = timeout(START_TIME, start(&self.program, &self.environment, &job, open)).await;
+        let (mut child, mut control) = match started {
             Ok(Ok(started)) => started,
-            Ok(Err(error)) => return Outcome::not_started(&error, None),
-            Err(late) => return Outcome::not_started(&late.into(), Some(Trouble::Late(START_TIME))),
+            Ok(Err(error)) => return Outcome::not_started(format!("the launcher: {error}"), None),
+            Err(late) => {
+                let trouble = Some(Trouble::Late(START_TIME));
+                return Outcome::not_started(format!("the launcher: {late}"), trouble);
+            }
         };
         let mut stdout = Stream::new(Source::Stdout, child.stdout.take(), keep);
         let mut stderr = Stream::new(Source::Stderr, child.stderr.take(), keep.min(STDERR_BYTES));
@@ -156,35 +231,27 @@ impl Launcher {
             stderr.show(&errors, &mut seen);
             masker.spans()
         });
-        let exits: Vec<_> = serde_json::from_slice(&report).unwrap_or_default();
+        let exits = match serde_json::from_slice(&report) {
+            Ok(Report::Exits(exits)) => exits,
+            Ok(Report::Refused(refused)) => vec![Exit::NotStarted(refused.to_string())],
+            Ok(Report::Lost) | Err(_) => Vec::new(),
+        };
         let trouble = exits.is_empty().then_some(Trouble::Lost);
         let exits = reap(child, exits).await;
+        let Prepared { confinement, level, group, .. } = prepared;
         Outcome {
-            out_of_memory: memory::explains(&exits, kills_before),
+            out_of_memory: match group {
+                Some(group) => group.ran_out_of_memory(),
+                None => memory::explains(&exits, kills_before),
+            },
             exits,
-            stdout: stdout.capture,
-            stderr: stderr.capture,
             masked,
             trouble,
+            stdout: stdout.capture,
+            stderr: stderr.capture,
+            level,
+            layers: confinement.layers.into_iter().map(Layer::name).collect(),
         }
-    }
-
-    async fn start(&self, spec: &Spec) -> io::Result<(Child, UnixStream)> {
-        let (ours, theirs) = net::UnixStream::pair()?;
-        ours.set_nonblocking(true)?;
-        let child = Command::new(&self.program)
-            .arg(launcher::ARG)
-            .env_clear()
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
-        let mut control = UnixStream::from_std(ours)?;
-        let mut text = serde_json::to_vec(spec)?;
-        text.push(b'\n');
-        control.write_all(&text).await?;
-        Ok((child, control))
     }
 }
 
@@ -234,70 +301,4 @@ fn end_from_here(child: &mut Child) {
         tree::kill_descendants(pid);
     }
     let _ = child.start_kill();
-}
-
-/// One stream of the programs' output.
-struct Stream<R> {
-    source: Source,
-    pipe: Option<R>,
-    deadline: Option<Instant>,
-    /// Bytes that were read; between reads, at most the start of one character.
-    buffer: Vec<u8>,
-    offset: u64,
-    capture: Capture,
-}
-
-impl<R: AsyncRead + Unpin> Stream<R> {
-    fn new(source: Source, pipe: Option<R>, keep: usize) -> Self {
-        Self {
-            source,
-            pipe,
-            deadline: None,
-            buffer: Vec::with_capacity(16 << 10),
-            offset: 0,
-            capture: Capture::new(keep),
-        }
-    }
-
-    fn is_open(&self) -> bool {
-        self.pipe.is_some()
-    }
-
-    fn close_soon(&mut self) {
-        self.deadline.get_or_insert_with(|| Instant::now() + DRAIN_TIME);
-    }
-
-    /// Reads once. Loses nothing when it is dropped.
-    async fn read(&mut self) {
-        let Some(pipe) = &mut self.pipe else { return };
-        let read = pipe.read_buf(&mut self.buffer);
-        let read = match self.deadline {
-            None => read.await,
-            Some(deadline) => timeout_at(deadline, read).await.unwrap_or(Ok(0)),
-        };
-        if !matches!(read, Ok(1..)) {
-            self.pipe = None;
-        }
-    }
-
-    /// Hands on what was read, except the start of a character whose rest may follow.
-    fn deliver(&mut self, watch: &mut Watch, seen: &mut impl FnMut(Source, u64, &[u8])) {
-        let ready = if self.is_open() { whole_characters(&self.buffer) } else { self.buffer.len() };
-        let bytes: Vec<_> = self.buffer.drain(..ready).collect();
-        if let Some(meter) = &watch.meter {
-            meter.add(bytes.len());
-        }
-        match &mut watch.masker {
-            Some(masker) => self.show(&masker.push(self.source, &bytes), seen),
-            None => self.show(&bytes, seen),
-        }
-    }
-
-    fn show(&mut self, bytes: &[u8], seen: &mut impl FnMut(Source, u64, &[u8])) {
-        if !bytes.is_empty() {
-            self.capture.push(bytes);
-            seen(self.source, self.offset, bytes);
-            self.offset += bytes.len() as u64;
-        }
-    }
 }

@@ -15,6 +15,7 @@ use wire::executor::{ListToolsResponse, Tool as WireTool, Toolset as WireToolset
 
 use crate::{
     process::{Exit, Launcher, Spec},
+    sandbox::Level,
     tools::{self, Callable, Needs, Settings, Source, Tool, Toolset},
     toolsets::{
         Declared, Toolsets,
@@ -44,6 +45,7 @@ pub(crate) struct Catalogue {
 #[derive(Debug)]
 struct Offer {
     instance: String,
+    sandbox: Level,
     groups: RwLock<Vec<Group>>,
     /// How many have not been looked at yet.
     unseen: watch::Sender<usize>,
@@ -116,6 +118,7 @@ impl Catalogue {
         let unseen = (first_declared..groups.len()).filter(on).collect::<BTreeSet<_>>();
         let offer = Arc::new(Offer {
             instance: uuid::Uuid::now_v7().to_string(),
+            sandbox: launcher.sandbox.level(),
             groups: RwLock::new(groups),
             unseen: watch::Sender::new(unseen.len()),
         });
@@ -178,6 +181,7 @@ impl Catalogue {
             tools: working.flat_map(|group| &group.tools).map(describe).collect(),
             toolsets: groups.iter().map(|group| group.toolset.clone()).collect(),
             instance: self.offer.instance.clone(),
+            sandbox: self.offer.sandbox.name().to_owned(),
         }
     }
 }

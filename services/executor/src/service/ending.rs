@@ -82,7 +82,21 @@ pub(super) fn ended(run: Run, outcomes: &[Outcome], stop: Option<Stop>, may_chan
         }
     };
     let redacted_spans = outcomes.iter().map(|outcome| outcome.masked).sum();
-    Finished { invocation: run.invocation, total_bytes, omitted_bytes, streams, redacted_spans, ..finished }
+    let weakest = outcomes.iter().min_by_key(|outcome| outcome.level);
+    Finished {
+        invocation: run.invocation,
+        total_bytes,
+        omitted_bytes,
+        streams,
+        redacted_spans,
+        sandbox: weakest.map(|outcome| outcome.level.to_string()).unwrap_or_default(),
+        sandbox_layers: weakest.map(layers).unwrap_or_default(),
+        ..finished
+    }
+}
+
+fn layers(outcome: &Outcome) -> Vec<String> {
+    outcome.layers.iter().map(|layer| (*layer).to_owned()).collect()
 }
 
 fn by_itself(

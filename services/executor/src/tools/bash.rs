@@ -1,14 +1,15 @@
 //! `bash`: commands that the policy lets through.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     Arguments, Ask, Decision, Plan, Presentation, Run, Settings, Tool, Toolset, Work, parameters::Parameter,
     present,
 };
 use crate::{
-    policy::Judgement,
+    policy::{Effect, Judgement},
     process::{Outcome, Spec},
+    sandbox::{Access, Network},
 };
 
 pub(super) const TOOLS: &[Tool] = &[Tool {
@@ -34,11 +35,12 @@ fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
     let timeout = timeout(settings, arguments)?;
     let judgement = settings.policy.judge(&command, &suggested, &settings.saved.commands);
     let effect = judgement.effect();
-    let run = |script: String| {
+    let run = |script: String, access: Access| {
         Work::Run(Run {
             specs: vec![Spec {
                 pipeline: vec![vec![settings.bash.clone(), "-c".to_owned(), script]],
                 merge_stderr: true,
+                access,
             }],
             timeout,
             present: presenter(command.clone()),
@@ -46,15 +48,30 @@ fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
         })
     };
     let decision = match judgement {
-        Judgement::Allow { script, .. } => Decision::Allow(run(script)),
-        // What a person allows is what they were shown, to the letter.
+        Judgement::Allow { script, programs, .. } => {
+            Decision::Allow(run(script, access(settings, effect, &programs)))
+        }
+        // What a person allows is what they were shown, to the letter: also what it may do.
         Judgement::Ask { reason, prefixes, .. } => {
             let refusal = unavailable(&reason);
-            Decision::Ask(Ask { reason, refusal, prefixes, work: run(command.clone()) })
+            Decision::Ask(Ask { reason, refusal, prefixes, work: run(command.clone(), Access::default()) })
         }
         Judgement::Deny { reason } => Decision::Deny(reason),
     };
     Ok(Plan { description: command, effect, decision })
+}
+
+/// What a command needs. One that does more than read was allowed by the operator or by a person as it is.
+fn access(settings: &Settings, effect: Effect, programs: &BTreeSet<String>) -> Access {
+    if effect > Effect::Read || programs.contains("kubectl") {
+        return Access::default();
+    }
+    Access {
+        view: settings.view,
+        network: Network::None,
+        local_sockets: programs.contains("systemctl"),
+        files: Vec::new(),
+    }
 }
 
 /// What the model is told while nobody can be asked.

@@ -11,6 +11,7 @@ use crate::{
     alerts::Alerts,
     policy::{Effect, Policy, Prefix},
     process::{Outcome, Spec},
+    sandbox::View,
 };
 
 mod alerts;
@@ -55,6 +56,8 @@ pub(crate) struct Settings {
     pub(crate) policy: Policy,
     /// What a person has allowed already.
     pub(crate) saved: Saved,
+    /// What bash commands see of the machine.
+    pub(crate) view: View,
     pub(crate) kubectl_timeout: Duration,
     pub(crate) bash_timeout: Duration,
     pub(crate) longest_timeout: Duration,

@@ -86,7 +86,7 @@ fn jq(settings: &Settings, given: &Arguments, most: usize, field: &'static str) 
     let shown = format!("{} | {}", command(&get), present::command_line(["jq", "-c", &expression]));
     let spec = Spec {
         pipeline: vec![arguments(settings, &get), vec![settings.jq.clone(), "-c".to_owned(), program]],
-        merge_stderr: false,
+        ..Spec::program(Vec::new())
     };
     Ok(run_all(settings, shown.clone(), vec![spec], move |outcomes| match outcomes.first() {
         Some(outcome) => show(&shown, outcome, most, field),

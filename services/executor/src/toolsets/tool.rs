@@ -182,7 +182,7 @@ impl TemplateTool {
                 }
             });
         }
-        Ok(Spec { pipeline: vec![program], merge_stderr: true })
+        Ok(Spec { merge_stderr: true, ..Spec::program(program) })
     }
 
     fn read(&self, arguments_json: &str) -> Result<Given<'_>, String> {

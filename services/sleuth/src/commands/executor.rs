@@ -23,7 +23,7 @@ pub(super) async fn run(context: Context, flags: cli::Executor) -> anyhow::Resul
     let mut config = ::executor::Config::from_env(&variable)?;
     config.toolsets = file.toolsets(flags.toolsets);
     let executor = Executor::build(config).await?;
-    tracing::info!(address = %listener.address()?, "the executor is ready");
+    tracing::info!(address = %listener.address()?, sandbox = %executor.sandbox(), "the executor is ready");
     let metrics = file.metrics_address(flags.metrics.as_deref());
     let serving = serve_executor(&executor, listener, shutdown.clone());
     let ended = async {

@@ -1,0 +1,45 @@
+//! The process within the sandbox: applies to itself what cannot be applied from outside, and becomes the parent of
+//! the programs. Where it has a process namespace it is the first process there, and nothing outlives it.
+
+use std::{
+    io::{self, Write as _},
+    os::unix::net::UnixStream,
+};
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+
+use super::{
+    Job, Report,
+    launcher::{self, Signals, Wake},
+    stages::Stages,
+    tree,
+};
+use crate::sandbox;
+
+/// Runs the job that the launcher hands in, and reports to it.
+pub(super) fn main() -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    let mut control = launcher::control()?;
+    let (job, _) = launcher::read(&control)?;
+    let report = match sandbox::enter(&job.confinement, &job.spec.access) {
+        Ok(place) => {
+            // A change of identity takes it back.
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            run(&job, &place, &control)?
+        }
+        Err(refused) => Report::Refused(refused),
+    };
+    control.write_all(&serde_json::to_vec(&report)?)
+}
+
+fn run(job: &Job, place: &sandbox::Place, control: &UnixStream) -> io::Result<Report> {
+    let mut signals = Signals::of_children()?;
+    let mut stages = Stages::start(&job.spec, place);
+    while stages.run() {
+        tree::reap(|pid, status| stages.record(pid, status))?;
+        if stages.run() && signals.wait(Some(control), None)? == Wake::Stop {
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+    }
+    Ok(Report::Exits(stages.exits()))
+}

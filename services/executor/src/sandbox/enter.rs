@@ -1,0 +1,158 @@
+//! The order in which a launcher applies the layers: first the one process that stays outside, then the one within
+//! that becomes the parent of the programs.
+
+use std::{
+    fs, io,
+    os::unix::{fs::OpenOptionsExt as _, net::UnixStream},
+    path::PathBuf,
+};
+
+use rustix::{
+    fs::{Gid, Uid, chown},
+    process::{DumpableBehavior, geteuid, set_dumpable_behavior},
+    thread::CapabilitySet,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Confinement, Layer, Network, View,
+    confinement::{Access, Placed},
+    gate, hidden, landlock, namespaces, privileges, rlimits, root, seccomp,
+};
+
+/// A layer that was asked for and could not be applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("the sandbox layer `{layer}` could not be applied: {why}")]
+pub(crate) struct Refused {
+    pub(crate) layer: Layer,
+    pub(crate) why: String,
+}
+
+/// What programs are told of the place where they run.
+#[derive(Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) work: Option<PathBuf>,
+    pub(crate) variables: Vec<(String, PathBuf)>,
+}
+
+fn layer(layer: Layer) -> impl FnOnce(io::Error) -> Refused {
+    move |error| Refused { layer, why: error.to_string() }
+}
+
+/// Outside: the namespaces of the process that will be within, and its gate.
+pub(crate) fn separate(
+    confinement: &Confinement,
+    access: &Access,
+    control: &UnixStream,
+) -> Result<(), Refused> {
+    let network = confinement.has(Layer::Network);
+    if confinement.has(Layer::Namespaces) {
+        namespaces::enter(confinement.has(Layer::UserNamespace), network)
+            .map_err(layer(Layer::Namespaces))?;
+    }
+    if network {
+        gate::loopback_up().map_err(layer(Layer::Network))?;
+        if let Network::Gate(port) = access.network {
+            gate::pass(port, control).map_err(layer(Layer::Network))?;
+        }
+    }
+    conceal().map_err(layer(Layer::Namespaces))
+}
+
+/// Within: everything else, the strictest last.
+pub(crate) fn enter(confinement: &Confinement, access: &Access) -> Result<Place, Refused> {
+    for group in &confinement.groups {
+        fs::write(group.join("cgroup.procs"), "0").map_err(layer(Layer::Cgroup))?;
+    }
+    // User 0 stays itself only to see what the host shows to no other.
+    let drops = access.view == View::Private
+        && geteuid().is_root()
+        && confinement.has(Layer::Capabilities)
+        && confinement.has(Layer::Root)
+        && !confinement.has(Layer::UserNamespace);
+    let owner = if drops { privileges::NOBODY } else { geteuid().as_raw() };
+    let hidden = match access.view {
+        View::Host => hidden::existing(&confinement.hidden, &confinement.base),
+        View::Private | View::Operator => Vec::new(),
+    };
+    let readable = readable(confinement, access.view, &hidden);
+    let work = build_root(confinement, access.view, owner, &hidden)?;
+    let place = Place { variables: place(&access.files, work.as_ref(), owner)?, work };
+
+    if confinement.has(Layer::Capabilities) {
+        let kept = if access.view == View::Host { privileges::TO_READ } else { CapabilitySet::empty() };
+        privileges::bound(kept).map_err(layer(Layer::Capabilities))?;
+    }
+    if confinement.has(Layer::Landlock) {
+        landlock::restrict(&readable, place.work.as_deref(), access.network)
+            .map_err(|error| Refused { layer: Layer::Landlock, why: error.to_string() })?;
+    }
+    if confinement.has(Layer::Rlimits) {
+        // Elsewhere they would be counted together with what others do as the same user.
+        let counted = confinement.has(Layer::UserNamespace) || (drops && !confinement.has(Layer::Cgroup));
+        rlimits::lower(counted.then_some(confinement.processes)).map_err(layer(Layer::Rlimits))?;
+    }
+    if drops {
+        privileges::become_nobody().map_err(layer(Layer::Capabilities))?;
+    }
+    if confinement.has(Layer::Capabilities) {
+        privileges::give_up().map_err(layer(Layer::Capabilities))?;
+    }
+    conceal().map_err(layer(Layer::Capabilities))?;
+    if confinement.has(Layer::Seccomp) {
+        seccomp::apply(access.network, access.local_sockets)
+            .map_err(|error| Refused { layer: Layer::Seccomp, why: error.to_string() })?;
+    }
+    Ok(place)
+}
+
+/// Keeps programs of the same user from reading and writing this process.
+fn conceal() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+fn readable(confinement: &Confinement, view: View, hidden: &[PathBuf]) -> Vec<PathBuf> {
+    match view {
+        View::Private => [root::private_sources(), vec!["/proc".into()]].concat(),
+        View::Host if confinement.has(Layer::Root) => vec!["/".into()],
+        View::Host => {
+            let devices = PathBuf::from("/dev");
+            hidden::all_but("/".as_ref(), &[hidden, &[devices, confinement.base.clone()]].concat())
+        }
+        View::Operator => vec!["/".into()],
+    }
+}
+
+fn build_root(
+    confinement: &Confinement,
+    view: View,
+    owner: u32,
+    hidden: &[PathBuf],
+) -> Result<Option<PathBuf>, Refused> {
+    if !confinement.has(Layer::Root) {
+        return Ok(confinement.work.clone());
+    }
+    let proc = confinement.has(Layer::Proc);
+    let built = match view {
+        View::Private => root::private(&confinement.base, owner, proc),
+        View::Host => root::host(&confinement.base, owner, hidden),
+        View::Operator => return Ok(confinement.work.clone()),
+    };
+    built.map(Some).map_err(|error| {
+        let missing = if error.kind() == io::ErrorKind::Unsupported { Layer::Proc } else { Layer::Root };
+        layer(missing)(error)
+    })
+}
+
+fn place(files: &[Placed], work: Option<&PathBuf>, owner: u32) -> Result<Vec<(String, PathBuf)>, Refused> {
+    let Some(work) = work else { return Ok(Vec::new()) };
+    let write = |file: &Placed| {
+        let path = work.join(&file.name);
+        let mut options = fs::OpenOptions::new();
+        let mut opened = options.create_new(true).write(true).mode(0o600).open(&path)?;
+        io::Write::write_all(&mut opened, file.content.as_bytes())?;
+        chown(&path, Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)))?;
+        Ok((file.variable.clone(), path))
+    };
+    files.iter().map(write).collect::<io::Result<_>>().map_err(layer(Layer::Root))
+}

@@ -1,0 +1,72 @@
+//! Landlock: the kernel's own list of what this process and its children may do, whatever they are or become.
+
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
+    RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
+};
+
+use super::Network;
+
+/// The newest rights that are handled; an older kernel knows fewer.
+const NEWEST: ABI = ABI::V6;
+/// Devices that are no way out.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+/// The kernel's log, to read.
+const KERNEL_LOG: &str = "/dev/kmsg";
+
+/// Why it could not be applied.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Error {
+    #[error("the kernel has no Landlock, or it is off")]
+    Absent,
+    #[error(transparent)]
+    Ruleset(#[from] RulesetError),
+}
+
+/// Leaves the right to read below `readable`, to change what is in `work`, and to reach what `network` says.
+/// Signals and abstract sockets end at the border where the kernel can do that.
+pub(super) fn restrict(readable: &[PathBuf], work: Option<&Path>, network: Network) -> Result<(), Error> {
+    let mut rules =
+        Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?;
+    if network != Network::Host {
+        rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+    }
+    let read = AccessFs::from_read(NEWEST);
+    let both = AccessFs::ReadFile | AccessFs::WriteFile;
+    let mut rules = allow(rules.create()?, Path::new("/"), AccessFs::ReadDir.into())?;
+    for place in readable {
+        rules = allow(rules, place, read)?;
+    }
+    for device in DEVICES {
+        rules = allow(rules, Path::new(device), both)?;
+    }
+    rules = allow(rules, Path::new(KERNEL_LOG), AccessFs::ReadFile.into())?;
+    if let Some(work) = work {
+        let everything = AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+        rules = allow(rules, work, everything)?;
+    }
+    if let Network::Gate(port) = network {
+        rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
+    }
+    match rules.restrict_self()?.ruleset {
+        RulesetStatus::NotEnforced => Err(Error::Absent),
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+    }
+}
+
+/// Allows `access` below a place. One that is not there, or cannot be entered, needs no rule.
+fn allow(
+    rules: RulesetCreated,
+    place: &Path,
+    access: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    let Ok(fd) = PathFd::new(place) else { return Ok(rules) };
+    // Rights that only directories have are an error on files.
+    let access = if place.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+    if access.is_empty() {
+        return Ok(rules);
+    }
+    rules.add_rule(PathBeneath::new(fd, access))
+}

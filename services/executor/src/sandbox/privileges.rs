@@ -1,0 +1,49 @@
+//! Capabilities and identity: what is left of the executor's own rights.
+
+use std::io;
+
+use rustix::{
+    process::{Gid, Uid, geteuid},
+    thread::{
+        CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
+        remove_capability_from_bounding_set, set_capabilities, set_thread_groups, set_thread_res_gid,
+        set_thread_res_uid,
+    },
+};
+
+/// The user that owns nothing.
+pub(super) const NOBODY: u32 = 65534;
+
+/// What user 0 keeps to see the host: logs that belong to others, and the kernel's own.
+pub(super) const TO_READ: CapabilitySet = CapabilitySet::DAC_READ_SEARCH.union(CapabilitySet::SYSLOG);
+
+/// Becomes a user that owns nothing, if this one is user 0.
+pub(super) fn become_nobody() -> io::Result<()> {
+    let (uid, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+    set_thread_groups(&[])?;
+    set_thread_res_gid(gid, gid, gid)?;
+    set_thread_res_uid(uid, uid, uid)?;
+    Ok(())
+}
+
+/// Bounds what programs can get to `kept`. User 0 gets exactly that, every other user nothing.
+pub(super) fn bound(kept: CapabilitySet) -> io::Result<()> {
+    clear_ambient_capability_set()?;
+    for capability in CapabilitySet::all().difference(kept).iter() {
+        // Beyond the last one that the kernel knows, the question is an error.
+        if capability_is_in_bounding_set(capability).unwrap_or(false)
+            && let Err(error) = remove_capability_from_bounding_set(capability)
+            && geteuid().is_root()
+        {
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+/// Gives up every capability of this process. Programs of user 0 get those that are left to them anew.
+pub(super) fn give_up() -> io::Result<()> {
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    Ok(())
+}

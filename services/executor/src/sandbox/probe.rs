@@ -1,0 +1,271 @@
+//! What this machine can do, found out once in commands that are thrown away; and what each command gets of it.
+
+use std::{collections::BTreeMap, io, sync::Arc};
+
+use rustix::process::geteuid;
+use tempfile::TempDir;
+
+use super::{
+    Confinement, Group, Layer, Layers, Level, Minimum, Network, Refused, Setting, View, cgroup::Hierarchy,
+    confinement::Access,
+};
+
+/// Why an executor that must be confined does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum Unavailable {
+    /// A layer was required.
+    #[error("the sandbox layer `{layer}` is required and cannot be had: {why}")]
+    Layer {
+        /// Its name.
+        layer: &'static str,
+        /// What stands against it.
+        why: String,
+    },
+    /// A level was required.
+    #[error("the sandbox level `{wanted}` is required, and this machine has `{level}`: {why}")]
+    Level {
+        /// What was wanted.
+        wanted: Level,
+        /// What there is.
+        level: Level,
+        /// What stands against it.
+        why: String,
+    },
+    /// No private directory could be made.
+    #[error("no directory for what commands write: {0}")]
+    Base(#[from] io::Error),
+}
+
+/// The sandbox of one executor.
+#[derive(Clone, Debug)]
+pub(crate) struct Sandbox(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    setting: Setting,
+    /// Of commands that see only programs, and of those that see the host.
+    private: Layers,
+    host: Layers,
+    missing: BTreeMap<Layer, String>,
+    hierarchy: Option<Hierarchy>,
+    base: TempDir,
+}
+
+/// What one command gets, for as long as it runs.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) confinement: Confinement,
+    pub(crate) level: Level,
+    pub(crate) group: Option<Group>,
+    /// Its private directory, where it is one of the host.
+    _work: Option<TempDir>,
+}
+
+impl Sandbox {
+    /// Finds out what works. `attempt` starts a command without programs and says which layer refused.
+    pub(crate) async fn probe<F>(
+        setting: Setting,
+        attempt: impl Fn(Confinement, Access) -> F,
+    ) -> Result<Self, Unavailable>
+    where
+        F: Future<Output = Result<(), Refused>>,
+    {
+        let base = tempfile::Builder::new().prefix("sleuth-work-").tempdir()?;
+        let mut inner = Inner {
+            setting,
+            private: Layers::new(),
+            host: Layers::new(),
+            missing: BTreeMap::new(),
+            hierarchy: None,
+            base,
+        };
+        if inner.setting.minimum != Minimum::Off {
+            let mut wanted: Layers = Layer::ALL.into_iter().collect();
+            inner
+                .setting
+                .without
+                .clone()
+                .into_iter()
+                .for_each(|layer| inner.drop(&mut wanted, layer, "it is switched off"));
+            // Root needs no user namespace where it may do everything else.
+            if geteuid().is_root() {
+                wanted.remove(&Layer::UserNamespace);
+            }
+            match Hierarchy::find(inner.setting.cgroup.as_deref()) {
+                Ok(hierarchy) => inner.hierarchy = Some(hierarchy),
+                Err(error) => inner.drop(&mut wanted, Layer::Cgroup, &error.to_string()),
+            }
+            inner.private = inner.settle(View::Private, wanted, &attempt).await;
+            let mut for_host = inner.private.clone();
+            for_host.remove(&Layer::Proc);
+            // There, every owner but this one would look like nobody: not what someone who looks for faults should see.
+            if for_host.contains(&Layer::UserNamespace)
+                && inner.setting.minimum < Minimum::AtLeast(Level::FullNoproc)
+            {
+                for_host.retain(|layer| {
+                    *layer != Layer::Namespaces && !Layer::Namespaces.carries().contains(layer)
+                });
+            }
+            inner.host = inner.settle(View::Host, for_host, &attempt).await;
+        }
+        inner.check()?;
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// What a command of a model has at least.
+    pub(crate) fn level(&self) -> Level {
+        self.0.level()
+    }
+
+    /// Says in the log and the metrics what commands have, and what is missing.
+    pub(crate) fn report(&self) {
+        let names = |view| {
+            let layers = self.0.available(view).iter().map(|layer| layer.name());
+            layers.collect::<Vec<_>>().join(",")
+        };
+        let level = self.level();
+        metrics::gauge!("sleuth_executor_sandbox", "level" => level.name()).set(1.0);
+        tracing::info!(%level, host = names(View::Host), private = names(View::Private), "the sandbox of commands");
+        for (layer, why) in &self.0.missing {
+            tracing::info!(%layer, why, "a layer of the sandbox is missing");
+        }
+        if level == Level::None {
+            tracing::warn!(
+                "commands run without a sandbox: only the policy stands between a model and this machine"
+            );
+        }
+    }
+
+    /// The view of bash commands.
+    pub(crate) fn view(&self) -> View {
+        if self.0.setting.private_view { View::Private } else { View::Host }
+    }
+
+    /// Whether a gate is opened in a network of the command's own.
+    pub(crate) fn separates_network(&self, view: View) -> bool {
+        self.0.available(view).contains(&Layer::Network)
+    }
+
+    /// Prepares a command.
+    pub(crate) fn prepare(&self, access: &Access) -> io::Result<Prepared> {
+        self.0.prepare(self.0.layers_for(access), access)
+    }
+}
+
+impl Inner {
+    /// The layers that a command with this view and access can be started with.
+    async fn settle<F>(
+        &mut self,
+        view: View,
+        wanted: Layers,
+        attempt: &impl Fn(Confinement, Access) -> F,
+    ) -> Layers
+    where
+        F: Future<Output = Result<(), Refused>>,
+    {
+        let mut layers = wanted;
+        loop {
+            let access = Access { view, network: Network::None, ..Access::default() };
+            let refused = match self.prepare(layers.clone(), &access) {
+                Ok(prepared) => match attempt(prepared.confinement.clone(), access).await {
+                    Ok(()) => return layers,
+                    Err(refused) => refused,
+                },
+                Err(error) => Refused { layer: Layer::Cgroup, why: error.to_string() },
+            };
+            // A process that is user 0 without its rights has them in a user namespace.
+            if refused.layer == Layer::Namespaces
+                && layers.insert(Layer::UserNamespace)
+                && !self.setting.without.contains(&Layer::UserNamespace)
+            {
+                continue;
+            }
+            if !layers.contains(&refused.layer) {
+                // Nothing that can be left out: the programs themselves do not start.
+                return Layers::new();
+            }
+            self.drop(&mut layers, refused.layer, &refused.why);
+        }
+    }
+
+    fn drop(&mut self, layers: &mut Layers, layer: Layer, why: &str) {
+        layers.remove(&layer);
+        self.missing.entry(layer).or_insert_with(|| why.to_owned());
+        for carried in layer.carries().iter().filter(|carried| layers.remove(carried)) {
+            self.missing.entry(*carried).or_insert_with(|| format!("it needs `{layer}`"));
+        }
+    }
+
+    fn check(&self) -> Result<(), Unavailable> {
+        for layer in &self.setting.required {
+            if !self.private.contains(layer) {
+                let why =
+                    self.missing.get(layer).cloned().unwrap_or_else(|| "it is not used here".to_owned());
+                return Err(Unavailable::Layer { layer: layer.name(), why });
+            }
+        }
+        if let Minimum::AtLeast(wanted) = self.setting.minimum
+            && self.level() < wanted
+        {
+            let missing: Vec<_> = self.missing.iter().map(|(layer, why)| format!("{layer}: {why}")).collect();
+            return Err(Unavailable::Level { wanted, level: self.level(), why: missing.join("; ") });
+        }
+        Ok(())
+    }
+
+    fn level(&self) -> Level {
+        let of = |view| Level::of(self.available(view), view);
+        of(View::Private).min(of(View::Host))
+    }
+
+    fn available(&self, view: View) -> &Layers {
+        match view {
+            View::Private => &self.private,
+            View::Host | View::Operator => &self.host,
+        }
+    }
+
+    fn layers_for(&self, access: &Access) -> Layers {
+        let mut layers = self.available(access.view).clone();
+        let mut without = |unwanted: &[Layer]| layers.retain(|layer| !unwanted.contains(layer));
+        if access.view == View::Operator {
+            return [Layer::NoNewPrivileges, Layer::Cgroup]
+                .into_iter()
+                .filter(|own| layers.contains(own))
+                .collect();
+        }
+        // The host's sockets and routes are part of its view: there, sockets are refused instead.
+        let shares = match access.network {
+            Network::Host => true,
+            Network::None => access.view == View::Host,
+            Network::Gate(_) => false,
+        };
+        if shares {
+            without(&[Layer::Network]);
+        }
+        layers
+    }
+
+    fn prepare(&self, layers: Layers, access: &Access) -> io::Result<Prepared> {
+        let name = uuid::Uuid::now_v7().simple().to_string();
+        let group = match &self.hierarchy {
+            Some(hierarchy) if layers.contains(&Layer::Cgroup) => {
+                Some(hierarchy.group(&format!("sleuth-{name}"), self.setting.limits)?)
+            }
+            _ => None,
+        };
+        let needs_directory =
+            !layers.contains(&Layer::Root) && (access.view != View::Operator || !access.files.is_empty());
+        let work = if needs_directory { Some(TempDir::new_in(self.base.path())?) } else { None };
+        let confinement = Confinement {
+            base: self.base.path().to_owned(),
+            work: work.as_ref().map(|work| work.path().to_owned()),
+            hidden: self.setting.hidden.clone(),
+            groups: group.as_ref().map(|group| group.directories.clone()).unwrap_or_default(),
+            processes: self.setting.limits.processes,
+            layers,
+        };
+        let level = Level::of(&confinement.layers, access.view);
+        Ok(Prepared { confinement, level, group, _work: work })
+    }
+}

@@ -1,0 +1,167 @@
+//! The tree of files that a command sees: read-only, without secrets, with a private directory.
+
+use std::{
+    ffi::CString,
+    fs, io,
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink},
+    path::{Path, PathBuf},
+};
+
+use rustix::{
+    mount::{
+        MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
+        mount_change, mount_move, unmount,
+    },
+    process::{chdir, pivot_root},
+};
+
+use super::{mounts, namespaces};
+
+/// What the private directory holds at most.
+const WORK_BYTES: u64 = 64 << 20;
+/// The private directory of a private tree.
+const WORK: &str = "/work";
+/// The devices of a command, and that there is one for the kernel's log.
+const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
+const KERNEL_LOG: &str = "kmsg";
+
+/// What a private tree has of the host's: programs, libraries, and what these need to work.
+const PRIVATE: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/opt",
+    "/nix/store",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki/tls/certs",
+    "/etc/profile",
+    "/etc/ssl/certs",
+    "/etc/terminfo",
+    "/etc/timezone",
+];
+
+/// What of the host a private tree shows: the list, and where programs are looked for.
+pub(super) fn private_sources() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let listed = PRIVATE.iter().map(PathBuf::from);
+    let searched = std::env::split_paths(&path).filter(|place| place.is_absolute());
+    let mut sources: Vec<_> = listed.chain(searched).filter(|place| place.exists()).collect();
+    sources.sort();
+    sources.dedup_by(|inner, outer| inner.starts_with(outer));
+    sources
+}
+
+/// Leaves the host's tree for a new one above `base`. Returns the private directory, which belongs to `owner`.
+pub(super) fn private(base: &Path, owner: u32, proc: bool) -> io::Result<PathBuf> {
+    own_mounts()?;
+    scratch(base, "mode=755")?;
+    for source in private_sources() {
+        show(&source, base)?;
+    }
+    let devices = base.join("dev");
+    make_devices(&devices, DEVICES)?;
+    symlink(WORK, base.join("tmp"))?;
+    let (at_proc, work) = (base.join("proc"), base.join(&WORK[1..]));
+    fs::create_dir(&at_proc)?;
+    fs::create_dir(&work)?;
+    if proc {
+        // On its own file system, so that it is a real mount: sealing makes it read-only like all others.
+        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+        mount("proc", &at_proc, "proc", flags, c"subset=pid")
+            .map_err(|error| io::Error::new(io::ErrorKind::Unsupported, format!("/proc: {error}")))?;
+    }
+    mounts::seal(base, &devices)?;
+    make_work(&work, owner)?;
+    chdir(base)?;
+    pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    chdir("/")?;
+    Ok(WORK.into())
+}
+
+/// Makes the host's tree read-only, with nothing at the `hidden` places. Returns the private directory, at `base`.
+pub(super) fn host(base: &Path, owner: u32, hidden: &[PathBuf]) -> io::Result<PathBuf> {
+    own_mounts()?;
+    scratch(base, "mode=755")?;
+    let (folder, file, devices) = (base.join("folder"), base.join("file"), base.join("dev"));
+    fs::DirBuilder::new().mode(0o000).create(&folder)?;
+    fs::OpenOptions::new().create_new(true).write(true).mode(0o000).open(&file)?;
+    for place in hidden {
+        let cover = if fs::symlink_metadata(place)?.is_dir() { &folder } else { &file };
+        mount_bind(cover, place)?;
+    }
+    fs::create_dir(&devices)?;
+    scratch(&devices, "mode=755")?;
+    make_devices(&devices, &[DEVICES, &[KERNEL_LOG]].concat())?;
+    mount_move(&devices, "/dev")?;
+    mounts::seal(Path::new("/"), Path::new("/dev"))?;
+    make_work(base, owner)?;
+    chdir("/")?;
+    Ok(base.to_owned())
+}
+
+/// Mounts of this process, of which others see no change.
+fn own_mounts() -> io::Result<()> {
+    namespaces::own_mounts()?;
+    Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+}
+
+fn scratch(at: &Path, options: &str) -> io::Result<()> {
+    tmpfs(at, MountFlags::NOSUID, &format!("size=1m,nr_inodes=4096,{options}"))
+}
+
+fn make_work(at: &Path, owner: u32) -> io::Result<()> {
+    let options = format!("size={WORK_BYTES},nr_inodes=16384,mode=700,uid={owner},gid={owner}");
+    tmpfs(at, MountFlags::NOSUID | MountFlags::NODEV, &options)
+}
+
+fn tmpfs(at: &Path, flags: MountFlags, options: &str) -> io::Result<()> {
+    let options = CString::new(options)?;
+    Ok(mount("sleuth", at, "tmpfs", flags, options.as_c_str())?)
+}
+
+/// Shows a file or directory of the host at the same path below `base`.
+fn show(source: &Path, base: &Path) -> io::Result<()> {
+    let at = base.join(source.strip_prefix("/").unwrap_or(source));
+    if let Some(parent) = at.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    let kind = fs::symlink_metadata(source)?.file_type();
+    if kind.is_symlink() && source.parent() == Some(Path::new("/")) {
+        return symlink(fs::read_link(source)?, at);
+    }
+    if fs::metadata(source)?.is_dir() {
+        fs::create_dir_all(&at)?;
+    } else {
+        fs::File::create(&at)?;
+    }
+    Ok(mount_bind_recursive(source, &at)?)
+}
+
+fn make_devices(at: &Path, names: &[&str]) -> io::Result<()> {
+    fs::create_dir_all(at)?;
+    for name in names {
+        let (from, to) = (Path::new("/dev").join(name), at.join(name));
+        if from.exists() {
+            fs::File::create(&to)?;
+            mount_bind(&from, &to)?;
+        }
+    }
+    for (name, target) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
+        symlink(["/proc/self/fd", target].concat(), at.join(name))?;
+    }
+    fs::create_dir(at.join("shm"))
+}

@@ -1,0 +1,163 @@
+//! The sandbox holds: every way out of `data/escapes.tsv` fails in it, and works without it.
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+mod arena;
+
+use std::{collections::BTreeSet, os::unix::process::CommandExt as _, path::Path, process::Command};
+
+use arena::Arena;
+use executor::{Config, Level, Reach, Sight, Trial};
+use tokio_util::sync::CancellationToken;
+
+/// Where the launcher is, if not where it was built.
+const LAUNCHER: &str = "SLEUTH_TEST_LAUNCHER";
+/// What not every kernel offers: where it fails without the sandbox, nothing is shown by its failing within.
+const MAYBE: &[&str] = &["alg", "vsock", "uring", "uffd", "userns", "ipv6", "block", "resource"];
+const NOBODY: u32 = 65534;
+
+#[derive(Debug)]
+struct Attempt<'a> {
+    name: &'a str,
+    sights: Vec<Sight>,
+    reach: Reach,
+    stopped_by: Level,
+    needs: BTreeSet<&'a str>,
+    script: &'a str,
+}
+
+fn attempts() -> Vec<Attempt<'static>> {
+    let lines = include_str!("data/escapes.tsv").lines().filter(|line| !line.starts_with('#'));
+    lines.map(attempt).collect()
+}
+
+fn attempt(line: &str) -> Attempt<'_> {
+    let fields: Vec<_> = line.split('\t').collect();
+    let [name, place, level, needs, script] = fields[..] else { panic!("five columns in {line}") };
+    let (sees, reaches) = place.split_once(' ').unwrap();
+    let sights = match sees {
+        "host" => vec![Sight::Host],
+        "private" => vec![Sight::Private],
+        _ => vec![Sight::Host, Sight::Private],
+    };
+    Attempt {
+        name,
+        sights,
+        reach: if reaches == "gate" { Reach::Gate } else { Reach::Nothing },
+        stopped_by: if level == "full" { Level::Full } else { Level::Pod },
+        needs: needs.split(',').filter(|need| *need != "-").collect(),
+        script,
+    }
+}
+
+/// Whether this machine and user have what an attempt needs.
+fn has(need: &str) -> bool {
+    match need {
+        "root" => rustix::process::geteuid().is_root(),
+        "x86_64" => cfg!(target_arch = "x86_64"),
+        "perl" => Command::new("perl").args(["-MSocket", "-e", "1"]).status().is_ok_and(|it| it.success()),
+        "groups" => Path::new("/sys/fs/cgroup").is_dir(),
+        _ => true,
+    }
+}
+
+fn config(arena: &Arena, more: &[(&str, &str)]) -> Config {
+    let get = |name: &str| {
+        let own = more.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
+        own.or_else(|| arena.variable(name)).or_else(|| std::env::var(name).ok())
+    };
+    let mut config = Config::from_env(&get).unwrap();
+    let built = || env!("CARGO_BIN_EXE_sleuth-launch").to_owned();
+    config.launcher = std::env::var(LAUNCHER).unwrap_or_else(|_| built()).into();
+    config
+}
+
+/// Makes every attempt in the sandbox and without it. Returns how many of them the sandbox stopped.
+async fn stopped(more: &[(&str, &str)]) -> usize {
+    let arena = Arena::build();
+    let trial = Trial::new(&config(&arena, more)).await.unwrap();
+    let free = Trial::new(&config(&arena, &[("SLEUTH_SANDBOX", "off")])).await.unwrap();
+    println!("level {}", trial.level());
+    let mut stopped = 0;
+    let mut failures = Vec::new();
+    for attempt in attempts() {
+        if let Some(missing) = attempt.needs.iter().find(|need| !has(need)) {
+            println!("skipped: {}: it needs {missing}", attempt.name);
+            continue;
+        }
+        for sight in &attempt.sights {
+            let before = arena.refresh();
+            let arguments = arena.arguments(attempt.script);
+            let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+            let stop = CancellationToken::new();
+            let within = trial.run(*sight, attempt.reach, &arguments, &stop).await;
+            let changed = arena.state() != before;
+            let without = free.run(Sight::Everything, Reach::Everything, &arguments, &stop).await;
+            let what = format!("{} ({sight:?}, {})", attempt.name, within.level);
+            if !without.output.contains("ESCAPED") {
+                if attempt.needs.iter().any(|need| MAYBE.contains(need)) {
+                    println!("skipped: {what}: this machine does not offer it");
+                } else {
+                    failures.push(format!("{what}: does not work without the sandbox: {}", without.output));
+                }
+            } else if within.level < attempt.stopped_by
+                || attempt.needs.contains("cgroup") && !within.layers.contains(&"cgroup")
+            {
+                println!("skipped: {what}: only a stronger sandbox stops it");
+            } else if within.output.contains("ESCAPED") || changed {
+                failures.push(format!("{what}: escaped: {}", within.output));
+            } else if within.output.contains("sandbox") {
+                failures.push(format!("{what}: did not start: {}", within.output));
+            } else {
+                stopped += 1;
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    println!("{stopped} attempts stopped");
+    stopped
+}
+
+/// Bounds that an attempt can reach in a moment.
+const BOUNDS: [(&str, &str); 2] = [("SLEUTH_SANDBOX_MEMORY_MB", "256"), ("SLEUTH_SANDBOX_PROCESSES", "64")];
+
+#[tokio::test]
+async fn no_attempt_escapes() {
+    let root = rustix::process::geteuid().is_root();
+    assert!(stopped(&BOUNDS).await >= if root { 60 } else { 40 });
+}
+
+#[tokio::test]
+async fn no_attempt_escapes_where_only_a_pod_sandbox_can_be_had() {
+    assert!(stopped(&[("SLEUTH_SANDBOX_WITHOUT", "namespaces,cgroup")]).await >= 40);
+}
+
+/// The tests above, as a user without any right.
+#[test]
+fn an_ordinary_user_is_held_too() {
+    if !has("root") {
+        println!("skipped: the other tests ran as an ordinary user");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let copy = |from: &Path, name: &str| {
+        let to = folder.path().join(name);
+        std::fs::copy(from, &to).unwrap();
+        to
+    };
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    std::fs::set_permissions(folder.path(), mode(0o755)).unwrap();
+    let tests = copy(&std::env::current_exe().unwrap(), "tests");
+    let launcher = copy(Path::new(env!("CARGO_BIN_EXE_sleuth-launch")), "launcher");
+    let output = Command::new(tests)
+        .args(["no_attempt_escapes", "--nocapture", "--test-threads=1"])
+        .env(LAUNCHER, launcher)
+        .env("HOME", "/nonexistent")
+        .env_remove("TMPDIR")
+        .current_dir("/")
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .output()
+        .unwrap();
+    println!("{}", String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
