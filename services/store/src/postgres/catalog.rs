@@ -101,7 +101,7 @@ async fn sweep(mut client: Object, keep: Retention) -> Result<Vec<LogId>, Failur
     let numbers = rows.iter().map(|row| row.try_get(0)).collect::<Result<Vec<i64>, _>>()?;
     purge(&change, &numbers).await?;
     change.commit().await?;
-    Ok(rows.iter().map(|row| Ok(LogId::new(row.try_get::<_, String>(1)?))).collect::<Result<_, Failure>>()?)
+    rows.iter().map(|row| Ok(LogId::new(row.try_get::<_, String>(1)?))).collect()
 }
 
 /// Deletes the rest of logs that are deleted.

@@ -51,7 +51,9 @@ impl Failure {
         };
         match error.code() {
             // The connection is gone, or could not be made; otherwise it is the request that is wrong.
-            None => error.is_closed() || source(error).is_none_or(|cause| cause.is::<std::io::Error>()),
+            None => {
+                error.is_closed() || source(error).is_none_or(<dyn std::error::Error>::is::<std::io::Error>)
+            }
             Some(code) => {
                 *code == SqlState::T_R_SERIALIZATION_FAILURE
                     || *code == SqlState::T_R_DEADLOCK_DETECTED

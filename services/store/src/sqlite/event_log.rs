@@ -21,12 +21,10 @@ impl EventLog for Sqlite {
         let state = sql::of_state(State::told_by(&events).unwrap_or(State::Empty));
         let records = encoded(&id, events);
         let create = move |connection: &Connection| {
-            if let Some(earlier) =
-                idempotency.as_ref().map(|asked| repeated(connection, asked)).transpose()?
+            if let Some(asked) = &idempotency
+                && let Some(earlier) = repeated(connection, asked)?
             {
-                if let Some(earlier) = earlier {
-                    return Ok(earlier);
-                }
+                return Ok(earlier);
             }
             let (scope, key, digest) = match idempotency {
                 Some(Idempotency { scope, key, digest }) => (Some(scope), Some(key), Some(digest)),

@@ -1,5 +1,7 @@
 //! What every store promises, one suite for all of them.
 
+#![cfg(test)]
+
 mod events;
 mod logs;
 mod ownership;
