@@ -24,7 +24,7 @@ fn another_parser_sees_the_same_programs_in_what_is_allowed() {
         assert_eq!(ours, theirs, "{command:?}");
         compared += 1;
     }
-    assert!(compared >= 100, "{compared}");
+    assert!(compared >= 90, "{compared}");
 }
 
 fn names(node: Node<'_>, text: &str, found: &mut BTreeSet<String>) {

@@ -6,16 +6,23 @@ use super::{Span, manifest::RULE, values::is_encoded};
 #[derive(Clone, Copy)]
 struct Quote(usize);
 
+/// Bytes that are read for one line in all. One that asks for more is tangled on purpose, and its rest is masked.
+const EFFORT: usize = 4 << 20;
+
 /// Values of the members `data` and `stringData` of Secrets.
 pub(super) fn spans(line: &[u8]) -> Vec<Span> {
     let mut spans = Vec::new();
+    let mut effort = 0;
     for member in [&b"data"[..], b"stringData"] {
         let mut from = 0;
         while let Some(at) = memchr::memmem::find(&line[from..], member).map(|at| from + at) {
             from = at + member.len();
-            if let Some((quote, open)) = opened(line, at, from) {
-                spans.extend(values(line, quote, open));
+            let Some((quote, open)) = opened(line, at, from) else { continue };
+            if effort > EFFORT {
+                spans.push(Span::new(open, line.len(), RULE));
+                return spans;
             }
+            spans.extend(values(line, quote, open, &mut effort));
         }
     }
     spans
@@ -31,7 +38,7 @@ fn opened(line: &[u8], start: usize, end: usize) -> Option<(Quote, usize)> {
     (line.get(colon) == Some(&b':') && line.get(open) == Some(&b'{')).then_some((quote, open))
 }
 
-fn values(line: &[u8], quote: Quote, open: usize) -> Vec<Span> {
+fn values(line: &[u8], quote: Quote, open: usize, effort: &mut usize) -> Vec<Span> {
     let mut found = Vec::new();
     let (mut at, mut depth, mut is_value) = (open + 1, 0_usize, false);
     let mut kind = None;
@@ -40,6 +47,7 @@ fn values(line: &[u8], quote: Quote, open: usize) -> Vec<Span> {
         if let Some(start) = quote.skip(line, at) {
             let Some((end, after)) = quote.string(line, start) else {
                 // Too long to be seen in full, and so to know what it belongs to.
+                *effort += line.len() - open;
                 let rest = (inside && is_value).then(|| Span::new(start, line.len(), RULE));
                 return found.into_iter().chain(rest).collect();
             };
@@ -70,7 +78,13 @@ fn values(line: &[u8], quote: Quote, open: usize) -> Vec<Span> {
         }
         at += 1;
     }
-    match kind.unwrap_or_else(|| quote.names_secret_before(line, open)) {
+    *effort += at - open;
+    let before = || {
+        // It is a search for bytes, which is quick.
+        *effort += open / 16;
+        quote.names_secret_before(line, open)
+    };
+    match kind.unwrap_or_else(before) {
         true => found,
         false if kind == Some(false) => Vec::new(),
         false => found.into_iter().filter(|span| is_encoded(&line[span.start..span.end])).collect(),

@@ -159,6 +159,13 @@ fn a_secret_that_is_longer_than_what_is_looked_at_is_hidden_to_its_end() {
     }
 }
 
+#[test]
+fn a_tangled_line_is_read_in_bounded_time_and_hides_its_rest() {
+    let text = format!("{}\"a\":\"aHVudGVyMg==\"", "{\"data\":".repeat(5000));
+    let Masked { text: shown, spans } = masked(&text);
+    assert!(!shown.contains("aHVudGVyMg") && spans >= 1 && shown.len() < text.len());
+}
+
 /// Pieces of what secrets are made of.
 fn fragments() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
