@@ -98,7 +98,11 @@ fn captures() -> impl Iterator<Item = (String, Capture)> {
 async fn serve(model: &ScriptedOpenAi, key: Option<&str>) -> Sleuth {
     let models = tempfile::NamedTempFile::new().unwrap();
     let entry = json!({"model": "openai/scripted", "api_base": model.url(), "api_key": "none"});
-    let list = json!({"fake": entry, "fake-second": entry, "fake-small": entry});
+    let mut small = entry.clone();
+    // The sizes that the captured answers name.
+    small["custom_args"] = json!({"max_context_size": 50_000});
+    small["max_tokens"] = json!(32_768);
+    let list = json!({"fake": entry, "fake-second": entry, "fake-small": small});
     fs::write(models.path(), list.to_string()).unwrap();
     // The original does not wait for a rate limit to pass.
     let start = Start::serve().env("LLM_RATE_LIMIT_MAX_WAIT_SECONDS", "0");

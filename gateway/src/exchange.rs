@@ -54,6 +54,9 @@ pub(crate) async fn layer(mut request: Request, next: Next) -> Response {
     span.record("http.response.status_code", status.as_u16());
     if status.is_server_error() {
         span.record("otel.status_code", "ERROR");
+        span.in_scope(|| tracing::warn!(status = status.as_u16(), "the request failed"));
+    } else if status.is_client_error() {
+        span.in_scope(|| tracing::info!(status = status.as_u16(), "the request was refused"));
     }
     counter!(telemetry::HTTP_REQUESTS, "route" => route.clone(), "status" => status.as_u16().to_string())
         .increment(1);

@@ -9,8 +9,9 @@ use axum::{
 use futures_util::{Stream, StreamExt as _};
 use http::{HeaderName, HeaderValue, header};
 
-/// A comment that keeps the connection alive.
-pub(crate) const HEARTBEAT: Bytes = Bytes::from_static(b": heartbeat\n\n");
+/// A comment that keeps the connection alive. No empty line follows: after one, `fetch-event-source` delivers an event
+/// without data, on which clients stumble.
+pub(crate) const HEARTBEAT: Bytes = Bytes::from_static(b": heartbeat\n");
 
 /// One event of a stream.
 #[derive(Debug, PartialEq, Eq)]

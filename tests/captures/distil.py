@@ -19,7 +19,7 @@ from pathlib import Path
 COVERED = re.compile(
     r"get_(healthz|readyz|model)|auth_\w+|bad_\w+|method_not_allowed|not_found|no_content_type|unknown_field_ok"
     r"|(chat|stream)_(plain|1tool|1tool_say|2rounds_3tools|followup|llm_\d+|unknown_model)"
-    r"|frontend_\w+"
+    r"|frontend_\w+|compaction_stream"
     r"|chat_(model_second|structured|tool_unknown)"
     r"|(stream_)?investigate(_llm_\d+)?|issue_chat(_1tool)?|workload_health_(chat|check)"
     r"|stream_(additional_prompt_fast|image|passthrough_ids|todowrite|unicode|tool_(exit1|nodata|timeout|unknown))"
@@ -30,6 +30,8 @@ PLUMBING = {"host", "user-agent", "accept", "content-length", "connection"}
 # A server with a key gave these captures.
 KEYED = "auth_"
 
+# What a server puts in the place of a history that was too long.
+COMPACTED = re.compile(r"The conversation history was compacted")
 # What a server puts after a question.
 ADDED = re.compile(r"\n\n\n\n|\n\n# Runbook Selection")
 
@@ -71,6 +73,8 @@ def message_facts(message, sent):
     facts = {key: kind(value) if key == "token_count" else value for key, value in message.items()}
     if message["role"] in ("system", "tool"):
         facts["content"] = message_shape(message["content"])
+    elif message["role"] == "user" and COMPACTED.match(str(message["content"])):
+        facts["content"] = "$string"
     elif message["role"] == "user":
         facts["content"] = question_facts(message["content"])
     return facts
@@ -111,16 +115,22 @@ def shape(value):
     return kind(value)
 
 
+def tells_of_compaction(payload):
+    return "initial_tokens" in payload.get("metadata", {}) or set(payload) == {"content"}
+
+
 def payload_facts(payload, sent):
     """The facts of an event's data or of a whole answer."""
     if "result" in payload:
         return result_facts(payload)
     facts = {}
     for key, value in payload.items():
-        if key == "conversation_history":
+        if key in ("conversation_history", "messages"):
             facts[key] = [message_facts(message, sent) for message in value]
         elif key == "tool_calls":
             facts[key] = [result_facts(call) for call in value]
+        elif key == "content" and tells_of_compaction(payload):
+            facts[key] = "$string"
         elif key == "metadata":
             facts[key] = {**shape(value), **{k: value[k] for k in ("finish_reason",) if k in value}}
         elif key == "follow_up_actions":
@@ -157,12 +167,27 @@ def answer_facts(name, head, body, sent):
     return facts
 
 
+ELIDED = re.compile(r"<(?:long user text|system prompt) elided, (\d+) characters>")
+
+
+def fill(message):
+    """The captures leave out long texts; words of the same length stand for them."""
+    text = message.get("content")
+    elided = ELIDED.fullmatch(text) if isinstance(text, str) else None
+    if not elided:
+        return message
+    length = int(elided[1])
+    return {**message, "content": ("words and words " * (length // 16 + 1))[:length]}
+
+
 def distil(name, folder):
     request = json.loads((folder / f"{name}.request.json").read_text())
     request["headers"] = {k: v for k, v in request["headers"].items() if k.lower() not in PLUMBING}
     body = request.get("body")
     if isinstance(body, dict) and name.endswith("_followup"):
         body["conversation_history"] = [clean_message(message) for message in body["conversation_history"]]
+    elif isinstance(body, dict) and name.startswith("compaction"):
+        body["conversation_history"] = [fill(message) for message in body["conversation_history"]]
     sent = (body or {}).get("conversation_history", [])
     response = (folder / f"{name}.response.txt").read_text().replace("\r\n", "\n")
     head, answer = response.split("\n\n", 1)

@@ -63,6 +63,12 @@ pub(super) fn everything(mode: &str) -> Value {
         "additionalEnvVars": [{
             "name": "ANTHROPIC_API_KEY", "valueFrom": { "secretKeyRef": { "name": "keys", "key": "anthropic" } },
         }],
+        "toolsets": { "shop/orders": { "description": "Orders", "tools": [
+            { "name": "order", "description": "Shows an order.", "command": "curl -fsS http://orders/{{ id }}" },
+        ] } },
+        "mcp_servers": { "docs": { "description": "Docs", "config": { "url": "http://docs:80/mcp" } } },
+        "runbooks": { "slow-shop": "---\nname: slow-shop\ndescription: The shop is slow.\n---\nLook at the orders.\n" },
+        "enabledPrompts": ["intro", "time_runbooks"],
         "clusterName": "prod: 1", "config": { "max-steps": 20, "log": "info" },
         "otel": { "endpoint": "http://collector:4317" },
         "additionalVolumes": [{ "name": "kube", "secret": { "secretName": "kube" } }],
@@ -127,7 +133,9 @@ fn each_mode_has_the_objects_it_needs() {
     for one in [
         "HorizontalPodAutoscaler/test-sleuth-executor",
         "Ingress/test-sleuth",
+        "ConfigMap/test-sleuth-runbooks",
         "Secret/test-sleuth-models",
+        "Secret/test-sleuth-toolsets",
         "Service/test-sleuth-executor",
         "ServiceMonitor/test-sleuth-agent",
         "ServiceMonitor/test-sleuth-gateway",
@@ -154,6 +162,8 @@ fn values_that_mean_nothing_are_refused() {
         (json!({ "modelList": { "fast": { "api_key": "k" } } }), "/modelList/fast"),
         (json!({ "additionalEnvVars": [{ "value": "v" }] }), "/additionalEnvVars/0"),
         (json!({ "listen": "127.0.0.1" }), "/listen"),
+        (json!({ "runbooks": { "a/b": "text" } }), "/runbooks"),
+        (json!({ "toolsets": { "own": "text" } }), "/toolsets/own"),
     ] {
         let error = chart.render(&values, None).unwrap_err();
         assert!(error.contains(place), "{values}: {error}");
@@ -204,12 +214,49 @@ fn pods_may_do_no_more_than_they_must() {
             });
             assert_eq!(container["securityContext"], security, "{component}");
             let text = container.to_string();
+            for (own, here) in [
+                ("/etc/sleuth/runbooks", calls_models),
+                ("intro,time_runbooks", calls_models),
+                ("/etc/sleuth/toolsets", runs_commands),
+            ] {
+                assert_eq!(text.contains(own), here && values["runbooks"].is_object(), "{component}: {own}");
+            }
             for secret in ["ANTHROPIC_API_KEY", "/etc/sleuth/models"] {
                 let expected = calls_models && values["modelList"].is_object();
                 assert_eq!(text.contains(secret), expected, "{component}: {secret}");
             }
         }
     }
+}
+
+/// What the pods mount is what the program takes.
+#[test]
+fn the_program_reads_what_the_chart_writes() {
+    let Some(chart) = Chart::new() else { return };
+    let objects = chart.render(&everything("single"), None).unwrap();
+    let object = |wanted: &str| objects.iter().find(|object| name(object) == wanted).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let toolsets = folder.path().join("toolsets.yaml");
+    let text = &object("Secret/test-sleuth-toolsets")["stringData"]["toolsets.yaml"];
+    std::fs::write(&toolsets, text.as_str().unwrap()).unwrap();
+    let runbooks = folder.path().join("runbooks");
+    let texts = &object("ConfigMap/test-sleuth-runbooks")["data"];
+    let pod = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"];
+    let volume =
+        pod["volumes"].as_array().unwrap().iter().find(|volume| volume["name"] == "runbooks").unwrap();
+    for item in volume["configMap"]["items"].as_array().unwrap() {
+        let path = runbooks.join(item["path"].as_str().unwrap());
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, texts[item["key"].as_str().unwrap()].as_str().unwrap()).unwrap();
+    }
+    let start = harness::process::Start::serve()
+        .arg("--toolsets")
+        .arg(toolsets)
+        .arg("--runbooks")
+        .arg(runbooks)
+        .env("ENABLED_PROMPTS", "intro,time_runbooks");
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async { start.start().await.unwrap().stop().await.unwrap() });
 }
 
 #[test]

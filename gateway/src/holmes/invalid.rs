@@ -11,6 +11,10 @@ use crate::problem::Problem;
 /// A body of nothing but mistakes must not make an answer that is many times its size.
 const MOST_ERRORS: usize = 100;
 
+/// Bytes of a value that an answer repeats in full, and characters of a longer one.
+const LONGEST_INPUT: usize = 16 << 10;
+const SHOWN: usize = 200;
+
 /// Where an error is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
@@ -106,7 +110,7 @@ impl Errors {
             r#type: kind.name(),
             loc: self.place(path),
             msg: kind.message().into(),
-            input: input.to_owned(),
+            input: shown(input),
             ctx: None,
         });
     }
@@ -117,7 +121,7 @@ impl Errors {
             r#type: "value_error",
             loc: self.place(path),
             msg: format!("Value error, {why}").into(),
-            input: input.to_owned(),
+            input: shown(input),
             ctx: Some(Context { error: Cause::Exception {} }),
         });
     }
@@ -158,6 +162,17 @@ impl Errors {
 
 fn in_body(path: impl IntoIterator<Item = Loc>) -> Vec<Loc> {
     std::iter::once(Loc::Key("body")).chain(path).collect()
+}
+
+/// A value as an answer repeats it. Of one that is long, or that not every JSON parser reads, such as half a surrogate
+/// pair, the beginning of its text.
+fn shown(input: &RawValue) -> Box<RawValue> {
+    let text = input.get();
+    if text.len() <= LONGEST_INPUT && serde_json::from_str::<serde_json::Value>(text).is_ok() {
+        return input.to_owned();
+    }
+    let start: String = text.chars().take(SHOWN).collect();
+    serde_json::value::to_raw_value(&start).unwrap_or_default()
 }
 
 /// The answer to one error.

@@ -10,6 +10,7 @@ mod conversation;
 mod doors;
 mod older;
 mod routes;
+mod sizes;
 mod streams;
 mod traces;
 mod validation;

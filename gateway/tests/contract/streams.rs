@@ -31,7 +31,7 @@ async fn silence_is_filled_with_comments() {
     let first = stream.chunk().await.unwrap().unwrap();
     assert!(first.starts_with(b"id: run-1:2\nevent: token_count\n"), "{first:?}");
     for _ in 0..2 {
-        assert_eq!(stream.chunk().await.unwrap().unwrap(), ": heartbeat\n\n");
+        assert_eq!(stream.chunk().await.unwrap().unwrap(), ": heartbeat\n");
     }
 }
 

@@ -36,6 +36,14 @@
 - name: CLUSTER_NAME
   value: {{ . | quote }}
 {{- end }}
+{{- with $values.runbooks }}
+- name: SLEUTH_RUNBOOKS
+  value: /etc/sleuth/runbooks
+{{- end }}
+{{- with $values.enabledPrompts }}
+- name: ENABLED_PROMPTS
+  value: {{ join "," . | quote }}
+{{- end }}
 {{- with $values.additionalEnvVars }}
 {{ toYaml . }}
 {{- end }}
@@ -45,6 +53,10 @@
   value: http://{{ $fullname }}-executor:50052
 - name: SLEUTH_METRICS
   value: {{ printf "%s:9090" $listen | quote }}
+{{- end }}
+{{- if and (eq .component (include "sleuth.runner" $root)) (include "sleuth.toolsets" $root) }}
+- name: SLEUTH_TOOLSETS
+  value: /etc/sleuth/toolsets/toolsets.yaml
 {{- end }}
 {{- if eq .component "executor" }}
 - name: SLEUTH_LISTEN

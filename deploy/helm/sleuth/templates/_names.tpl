@@ -56,6 +56,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
+{{/* Not empty if there are toolsets of the operator. */}}
+{{- define "sleuth.toolsets" -}}
+{{- if or .Values.toolsets .Values.mcp_servers -}}
+{{ dict "toolsets" .Values.toolsets "mcp_servers" .Values.mcp_servers | toYaml }}
+{{- end }}
+{{- end }}
+
 {{- define "sleuth.keySecret" -}}
 {{ default (printf "%s-api-key" (include "sleuth.fullname" .)) .Values.apiKey.existingSecret }}
 {{- end }}

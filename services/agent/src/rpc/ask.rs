@@ -36,7 +36,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         form: form(&request.response_format_json)?,
         sections: Sections::choose(config.enabled_prompts.as_ref(), &request.behavior_controls),
         files: request.files.into_iter().map(|file| File { name: file.name, text: file.text }).collect(),
-        alert_history: request.alert_history.map(alert_history),
+        alert_history: request.alert_history.map(alert_history).transpose()?,
         additional_system_prompt: request.additional_system_prompt,
         limits: request.limits.unwrap_or_default().within(config.limits),
         account: account(request.caller.as_ref()).to_owned(),
@@ -44,9 +44,12 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
     })
 }
 
-fn alert_history(asked: wire::agent::AlertHistory) -> AlertHistory {
+fn alert_history(asked: wire::agent::AlertHistory) -> Result<AlertHistory, Status> {
     let wire::agent::AlertHistory { namespace, name, since_hours } = asked;
-    AlertHistory { namespace, name, since_hours }
+    if !since_hours.is_finite() {
+        return Err(Status::invalid_argument("alert_history.since_hours: it is no number of hours"));
+    }
+    Ok(AlertHistory { namespace, name, since_hours })
 }
 
 fn images(images: Vec<wire::agent::Image>) -> Result<Vec<Image>, Status> {

@@ -13,6 +13,9 @@ const TOOL: &str = "fetch_alert_history";
 /// The question waits for it.
 const TIME: Duration = Duration::from_secs(5);
 
+/// Thirty days, as the tool has it.
+const MOST_HOURS: f64 = 720.0;
+
 /// Whose alerts are wanted.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct AlertHistory {
@@ -29,7 +32,7 @@ impl Tools {
         offer: &Offer,
         context: &Context,
     ) -> File {
-        let hours = wanted.since_hours.ceil();
+        let hours = wanted.since_hours.ceil().clamp(1.0, MOST_HOURS);
         let text = if offer.specs.iter().any(|spec| spec.name == TOOL) {
             self.fetch(wanted, hours, context).await
         } else {

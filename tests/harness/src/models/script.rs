@@ -138,12 +138,12 @@ pub(super) struct Reply {
 
 impl Conversation {
     /// The script that governs, and how many rounds of it are done.
-    pub(super) fn script(&self) -> (Script, usize) {
+    pub(super) fn script(&self, default: &Script) -> (Script, usize) {
         let found = self.turns.iter().enumerate().rev().find_map(|(at, turn)| {
             let script = (turn.speaker == Speaker::User).then(|| parse(&turn.text)).flatten()?;
             Some((at, script))
         });
-        let (at, script) = found.unwrap_or((0, Script::default()));
+        let (at, script) = found.unwrap_or_else(|| (0, default.clone()));
         let round = self.turns[at..].iter().filter(|turn| turn.calls_tools).count();
         (script, round)
     }
@@ -221,7 +221,7 @@ mod tests {
             turn(Speaker::User, r#"go FAKE_LLM{"rounds": 1, "tools": 2, "say": "Hm."} and more"#, false),
         ];
         let first = Conversation { turns: std::mem::take(&mut turns), offers_tools: true, size: 40 };
-        let (script, round) = first.script();
+        let (script, round) = first.script(&Script::default());
         let reply = first.reply(&script, round);
         let ids: Vec<_> = reply.calls.iter().map(|call| call.id.as_str()).collect();
         assert_eq!((round, reply.text.as_str(), ids), (0, "Hm.", vec!["call_m5r0t0", "call_m5r0t1"]));
@@ -229,7 +229,7 @@ mod tests {
 
         let mut second = first;
         second.turns.push(turn(Speaker::Assistant, "", true));
-        let (script, round) = second.script();
+        let (script, round) = second.script(&Script::default());
         assert_eq!((round, second.reply(&script, round).text.as_str()), (1, "The answer is 42."));
         second.turns.pop();
         second.offers_tools = false;
@@ -240,7 +240,7 @@ mod tests {
     fn captured_counts_are_met() {
         let turns = vec![turn(Speaker::User, r#"FAKE_LLM{"rounds": 1}"#, false)];
         let conversation = Conversation { turns, offers_tools: true, size: 0 };
-        let (script, round) = conversation.script();
+        let (script, round) = conversation.script(&Script::default());
         assert_eq!(conversation.reply(&script, round).completion_tokens, 14);
         assert_eq!(conversation.reply(&script, 1).completion_tokens, 4);
     }

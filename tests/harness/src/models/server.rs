@@ -69,6 +69,7 @@ pub struct Scripted<A> {
 struct Shared {
     requests: Mutex<Vec<Recorded>>,
     failures: Mutex<HashMap<String, usize>>,
+    default: Mutex<Script>,
     in_flight: watch::Sender<usize>,
     stop: CancellationToken,
 }
@@ -85,6 +86,7 @@ impl<A: Api> Scripted<A> {
         let shared = Arc::new(Shared {
             requests: Mutex::default(),
             failures: Mutex::default(),
+            default: Mutex::default(),
             in_flight: watch::Sender::new(0),
             stop: stop.clone(),
         });
@@ -97,6 +99,11 @@ impl<A: Api> Scripted<A> {
     /// Base address for clients, without a slash at the end.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
+    }
+
+    /// Follows this script where a conversation has none.
+    pub fn say_by_default(&self, script: Script) {
+        *lock(&self.shared.default) = script;
     }
 
     /// All requests so far.
@@ -145,7 +152,7 @@ async fn answer<A: Api>(State(shared): State<Arc<Shared>>, headers: HeaderMap, b
     };
     let rendering = A::render(&body);
     lock(&shared.requests).push(Recorded { headers, body });
-    let (script, round) = rendering.conversation.script();
+    let (script, round) = rendering.conversation.script(&lock(&shared.default));
     let served = async {
         if script.hang {
             std::future::pending::<()>().await;
