@@ -162,7 +162,7 @@ fn values_that_mean_nothing_are_refused() {
         (json!({ "modelList": { "fast": { "api_key": "k" } } }), "/modelList/fast"),
         (json!({ "additionalEnvVars": [{ "value": "v" }] }), "/additionalEnvVars/0"),
         (json!({ "listen": "127.0.0.1" }), "/listen"),
-        (json!({ "runbooks": { "a/b": "text" } }), "/runbooks"),
+        (json!({ "runbooks": { "a/b": "text" } }), "a/b"),
         (json!({ "toolsets": { "own": "text" } }), "/toolsets/own"),
     ] {
         let error = chart.render(&values, None).unwrap_err();

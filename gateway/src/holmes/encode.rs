@@ -289,11 +289,11 @@ fn failed(code: FailureCode, message: String) -> Event {
             status: StatusCode::TOO_MANY_REQUESTS,
         }),
         FailureCode::Unauthenticated => error(StatusCode::UNAUTHORIZED, message),
+        FailureCode::ContextTooLong => error(StatusCode::PAYLOAD_TOO_LARGE, message),
         FailureCode::Rejected
         | FailureCode::ModelUnavailable
         | FailureCode::MalformedReply
         | FailureCode::Deadline
-        | FailureCode::ContextTooLong
         | FailureCode::Internal => error(StatusCode::INTERNAL_SERVER_ERROR, message),
     }
 }

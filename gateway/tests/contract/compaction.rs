@@ -113,5 +113,5 @@ async fn a_compaction_that_fails_is_told_and_a_conversation_that_is_too_long_is_
 
     let world = World::new(Config::default(), Act::Play(run)).await;
     let (status, body) = reply(world.ask(r#"{"ask": "and now?"}"#)).await;
-    assert_eq!(status, 500, "{body}");
+    assert_eq!(status, 413, "{body}");
 }
