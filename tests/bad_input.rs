@@ -218,7 +218,10 @@ async fn every_wrong_member_is_answered_and_none_is_a_failure() {
 async fn long_histories_are_answered_and_huge_bodies_refused() {
     let model = ScriptedOpenAi::start().await.unwrap();
     let (server, client) = (serve(&model).await, client());
-    let turn = |at: usize| json!({"role": if at % 2 == 0 { "user" } else { "assistant" }, "content": format!("turn {at}")});
+    let turn = |at: usize| {
+        let role = if at.is_multiple_of(2) { "user" } else { "assistant" };
+        json!({"role": role, "content": format!("turn {at}")})
+    };
     let history: Vec<_> =
         std::iter::once(json!({"role": "system", "content": "x"})).chain((0..10_000).map(turn)).collect();
     let body = json!({"ask": "and now?", "conversation_history": history});
