@@ -188,7 +188,7 @@ impl Config {
     pub(crate) fn sandbox(&self) -> Setting {
         let mut setting = self.sandbox.clone();
         setting.hidden.extend(self.kubeconfigs());
-        setting.hidden.extend(self.toolsets.clone());
+        setting.hidden.extend(self.toolsets.iter().chain(&self.redact).chain([&self.state]).cloned());
         setting
     }
 

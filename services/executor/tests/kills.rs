@@ -127,6 +127,28 @@ async fn one_that_takes_all_memory_is_told_apart() {
     }
 }
 
+/// The host's view is of use: what an investigation looks at can be seen.
+#[tokio::test]
+async fn the_host_can_be_seen() {
+    let trial = trial(&[]).await;
+    let victim = std::process::id().to_string();
+    for script in [
+        "ps -p $0 >/dev/null",
+        "df -P / >/dev/null",
+        "cat /proc/meminfo /proc/loadavg /proc/net/tcp >/dev/null",
+        "ls /sys/block /var/log /etc >/dev/null",
+        "cat <(echo x) >/dev/null && echo x 2>/dev/null >/dev/stderr",
+        "echo x >$TMPDIR/file && grep -q x $TMPDIR/file",
+        "[ $(id -u) != 0 ] || [ ! -r /dev/kmsg ] || dd if=/dev/kmsg bs=8k count=1 iflag=nonblock status=none >/dev/null",
+        "! command -v ss || ss -ltn >/dev/null",
+        "! command -v ip || ip address >/dev/null",
+    ] {
+        let stop = CancellationToken::new();
+        let tried = trial.run(Sight::Host, Reach::Nothing, &["bash", "-c", script, &victim], &stop).await;
+        assert_eq!(tried.code, Some(0), "{script}: {tried:?}");
+    }
+}
+
 #[tokio::test]
 async fn what_listens_at_a_gate_is_reached_and_nothing_else() {
     let trial = trial(&[]).await;

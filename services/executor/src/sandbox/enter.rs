@@ -79,8 +79,8 @@ pub(crate) fn enter(confinement: &Confinement, access: &Access) -> Result<Place,
     let work = build_root(confinement, access.view, owner, &hidden)?;
     let place = Place { variables: place(&access.files, work.as_ref(), owner)?, work };
 
+    let kept = if access.view == View::Host { privileges::TO_READ } else { CapabilitySet::empty() };
     if confinement.has(Layer::Capabilities) {
-        let kept = if access.view == View::Host { privileges::TO_READ } else { CapabilitySet::empty() };
         privileges::bound(kept).map_err(layer(Layer::Capabilities))?;
     }
     if confinement.has(Layer::Landlock) {
@@ -96,7 +96,7 @@ pub(crate) fn enter(confinement: &Confinement, access: &Access) -> Result<Place,
         privileges::become_nobody().map_err(layer(Layer::Capabilities))?;
     }
     if confinement.has(Layer::Capabilities) {
-        privileges::give_up().map_err(layer(Layer::Capabilities))?;
+        privileges::give_up_all_but(kept).map_err(layer(Layer::Capabilities))?;
     }
     conceal().map_err(layer(Layer::Capabilities))?;
     if confinement.has(Layer::Seccomp) {

@@ -56,6 +56,7 @@ const AT_HOME: &[&str] = &[
     ".gnupg",
     ".password-store",
     ".local/share/keyrings",
+    ".local/state/sleuth",
     ".netrc",
     ".pgpass",
     ".my.cnf",

@@ -5,9 +5,9 @@ use std::io;
 use rustix::{
     process::{Gid, Uid, geteuid},
     thread::{
-        CapabilitySet, CapabilitySets, capability_is_in_bounding_set, clear_ambient_capability_set,
-        remove_capability_from_bounding_set, set_capabilities, set_thread_groups, set_thread_res_gid,
-        set_thread_res_uid,
+        CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
+        clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
+        set_thread_groups, set_thread_res_gid, set_thread_res_uid,
     },
 };
 
@@ -41,9 +41,9 @@ pub(super) fn bound(kept: CapabilitySet) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives up every capability of this process. Programs of user 0 get those that are left to them anew.
-pub(super) fn give_up() -> io::Result<()> {
-    let none = CapabilitySet::empty();
-    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+/// Gives up every other capability of this process. Without new privileges, its programs cannot get them back.
+pub(super) fn give_up_all_but(kept: CapabilitySet) -> io::Result<()> {
+    let kept = capabilities(None)?.permitted.intersection(kept);
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: kept })?;
     Ok(())
 }

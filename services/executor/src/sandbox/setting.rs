@@ -69,7 +69,8 @@ impl Setting {
             minimum,
             required: layers(get, "SLEUTH_SANDBOX_REQUIRE")?,
             without: layers(get, "SLEUTH_SANDBOX_WITHOUT")?,
-            hidden: paths("SLEUTH_SANDBOX_HIDE"),
+            // The other is of the services beside an executor, with the key that signs permissions.
+            hidden: [paths("SLEUTH_SANDBOX_HIDE"), paths("SLEUTH_DATA_DIR")].concat(),
             private_view: choice("SLEUTH_SANDBOX_VIEW", &["host", "private"])? == 1,
             cgroup: get("SLEUTH_SANDBOX_CGROUP").map(PathBuf::from),
             limits: Limits {

@@ -43,6 +43,7 @@ const SECRETS: &[&str] = &[
     "home/.aws/credentials",
     "home/.docker/config.json",
     "home/.netrc",
+    "home/.local/state/sleuth/key",
 ];
 
 impl Arena {

@@ -28,7 +28,8 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     let grpc: Address = file.grpc_address(flags.grpc.as_deref()).parse()?;
     let grpc = grpc.listen(api_key().is_some()).await?;
 
-    let executor = Supervisor::start(log, file.toolsets(flags.toolsets), key.public()).await?;
+    let hidden = data.map(|data| data.path);
+    let executor = Supervisor::start(log, file.toolsets(flags.toolsets), key.public(), hidden).await?;
     let default_model = models.default_name().to_owned();
     let agent = agent(file.agent(&flags.answering)?, models, executor.address(), storage.store())?;
     tracing::info!(

@@ -29,7 +29,7 @@ impl Private {
         let models = models(file, flags.answering.model_list.as_ref())?;
         let config = agent::Config { drain_time: std::time::Duration::ZERO, ..file.agent(&flags.answering)? };
         let key = SigningKey::generate()?;
-        let executor = Supervisor::start(log, file.toolsets(None), key.public()).await?;
+        let executor = Supervisor::start(log, file.toolsets(None), key.public(), None).await?;
         let agent = agent(config, models, executor.address(), Arc::new(Memory::default()))?;
         Ok(Self { agent, executor, key })
     }

@@ -40,17 +40,18 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts an executor, which logs as `log` says, has the toolsets of a file and trusts what is signed with one
-    /// key, and waits until it listens.
+    /// Starts an executor, which logs as `log` says, has the toolsets of a file, trusts what is signed with one key
+    /// and hides what is in `data`, and waits until it listens.
     pub(crate) async fn start(
         log: telemetry::Config,
         toolsets: Option<PathBuf>,
         approvals: PublicKey,
+        data: Option<PathBuf>,
     ) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("sleuth-").tempdir()?;
         let socket = directory.path().join("executor.sock");
         let program = std::env::current_exe().context("cannot find my own program")?;
-        let plan = Plan { program, socket: socket.clone(), log, toolsets, approvals };
+        let plan = Plan { program, socket: socket.clone(), log, toolsets, approvals, data };
         let mut child = plan.spawn()?;
         listening(&mut child, &socket).await?;
         let stop = CancellationToken::new();
@@ -79,6 +80,8 @@ struct Plan {
     toolsets: Option<PathBuf>,
     /// What its grants must be signed with.
     approvals: PublicKey,
+    /// The directory of the services beside it, with the key that signs: no command may read it.
+    data: Option<PathBuf>,
 }
 
 impl Plan {
@@ -102,6 +105,9 @@ impl Plan {
             command.env_remove(name);
         }
         command.env("SLEUTH_GRANT_KEYS", self.approvals.to_string());
+        if let Some(data) = &self.data {
+            command.env("SLEUTH_DATA_DIR", data);
+        }
         command.spawn().context("cannot start the executor")
     }
 
