@@ -87,10 +87,10 @@ impl Trial {
                 Ok(gate) => {
                     let port = gate.port.to_string();
                     let spec = program(&[arguments, &[&port]].concat()).confined(view, Network::None);
-                    let open = |listener| drop(std::thread::spawn(move || answer(&listener)));
-                    self.launcher
-                        .run_gated(&spec, gate, open, self.output_bytes, stop, Watch::default(), |_, _, _| {})
-                        .await
+                    let served =
+                        gate.served_by(|listener| drop(std::thread::spawn(move || answer(&listener))));
+                    let (watch, seen) = (Watch::default(), |_, _, _: &[u8]| {});
+                    self.launcher.run_gated(&spec, served, self.output_bytes, stop, watch, seen).await
                 }
                 Err(error) => return Tried::failed(error.to_string()),
             },

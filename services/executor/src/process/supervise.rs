@@ -98,6 +98,18 @@ pub(crate) struct Gate {
     listener: Option<TcpListener>,
 }
 
+/// A gate with what is to be done with what listens there, before the command starts.
+pub(crate) struct Served<'a> {
+    gate: Gate,
+    serve: Opener<'a>,
+}
+
+impl Gate {
+    pub(crate) fn served_by<'a>(self, serve: impl FnOnce(TcpListener) + Send + 'a) -> Served<'a> {
+        Served { gate: self, serve: Box::new(serve) }
+    }
+}
+
 /// The port of gates in networks of their own.
 const GATE: u16 = 6443;
 
@@ -148,27 +160,25 @@ impl Launcher {
         self.run_started(spec, None, keep, stop, watch, seen).await
     }
 
-    /// The same for a command whose only network is `gate`. `open` gets what listens there before it starts.
+    /// The same for a command whose only network is a gate.
     pub(crate) async fn run_gated(
         &self,
         spec: &Spec,
-        gate: Gate,
-        open: impl FnOnce(TcpListener) + Send,
+        served: Served<'_>,
         keep: usize,
         stop: &CancellationToken,
         watch: Watch,
         seen: impl FnMut(Source, u64, &[u8]),
     ) -> Outcome {
-        let Gate { port, listener } = gate;
+        let Served { gate: Gate { port, listener }, serve } = served;
         let access = Access { network: Network::Gate(port), ..spec.access.clone() };
         let spec = Spec { access, ..spec.clone() };
-        let open: Opener<'_> = Box::new(open);
         match listener {
             Some(listener) => {
-                open(listener);
+                serve(listener);
                 self.run_started(&spec, None, keep, stop, watch, seen).await
             }
-            None => self.run_started(&spec, Some(open), keep, stop, watch, seen).await,
+            None => self.run_started(&spec, Some(serve), keep, stop, watch, seen).await,
         }
     }
 
