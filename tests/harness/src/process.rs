@@ -126,7 +126,7 @@ impl Start {
             let mut reader = BufReader::new(stderr).lines();
             while let Ok(Some(line)) = reader.next_line().await {
                 if let Ok(record) = serde_json::from_str::<Value>(&line)
-                    && record["message"] == wanted
+                    && record["message"].as_str().is_some_and(|message| message.starts_with(&wanted))
                 {
                     ready_to.send_replace(Some(record));
                 }
