@@ -8,16 +8,14 @@ use std::{
 };
 
 use anyhow::Context as _;
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 use tokio::{
     process::{Child, Command},
     time::{sleep, timeout},
 };
 
-use crate::{
-    components::has,
-    process::{descendants, signal},
-};
+use crate::{components::has, process::descendants};
 
 /// How long a server may take until it answers.
 const START_TIME: Duration = Duration::from_secs(60);
@@ -44,7 +42,7 @@ impl Postgres {
         }
         let programs = programs.context("PostgreSQL has gone")?;
         let folder = TempDir::new()?;
-        if rustix::process::geteuid().is_root() {
+        if geteuid().is_root() {
             succeed(Command::new("chown").arg(USER).arg(folder.path())).await?;
         }
         let data = folder.path().join("data");
@@ -72,14 +70,17 @@ impl Postgres {
     /// # Errors
     /// If it is not there any more.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
-        let id = self.server.id().context("it has ended already")?;
-        let backends = descendants(id);
-        self.server.kill().await?;
-        for (backend, _) in backends {
-            // It ends by itself once the server is gone.
-            let _ = signal(backend, "KILL").await;
-        }
+        self.kill_all();
+        self.server.wait().await?;
         Ok(())
+    }
+
+    fn kill_all(&mut self) {
+        let Some(id) = self.server.id() else { return };
+        // Stopped first, so that it starts nothing more: a process without a server could stay for ever.
+        send(id, Signal::STOP);
+        descendants(id).into_iter().for_each(|(process, _)| send(process, Signal::KILL));
+        send(id, Signal::KILL);
     }
 
     /// Starts a killed server again, on what it has left.
@@ -110,6 +111,19 @@ impl Postgres {
     }
 }
 
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.kill_all();
+    }
+}
+
+fn send(process: u32, signal: Signal) {
+    if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+        // It may have ended by itself.
+        let _ = kill_process(process, signal);
+    }
+}
+
 /// The folder of the server's programs, as Debian and its relatives have it.
 fn programs() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?;
@@ -122,7 +136,7 @@ fn programs() -> Option<PathBuf> {
 /// One of the server's programs, as somebody who is not root.
 fn command(programs: &Path, name: impl AsRef<OsStr>) -> Command {
     let program = programs.join(name.as_ref());
-    let mut command = if rustix::process::geteuid().is_root() {
+    let mut command = if geteuid().is_root() {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", USER, "--regid", USER, "--clear-groups", "--"]).arg(program);
         command
