@@ -168,7 +168,7 @@ async fn what_was_not_shown_cannot_be_approved() {
             call["approval_token"] = json!(token);
         }),
         ("not the one that was shown", |call| {
-            call["function"]["arguments"] = json!("{\"command\":\"rm -rf /\"}")
+            call["function"]["arguments"] = json!("{\"command\":\"rm -rf /\"}");
         }),
         ("not the one that was shown", |call| call["function"]["name"] = json!("kubectl")),
         ("not the one that was shown", |call| {

@@ -133,7 +133,7 @@ impl Bench {
                     assert_eq!(open.insert(&call.id, 0), None, "an id names one call");
                 }
                 EventKind::ClientToolRequested { .. } | EventKind::ApprovalRequested { .. } => {
-                    with_client += 1
+                    with_client += 1;
                 }
                 EventKind::CompactionStarted(_) => begun += 1,
                 EventKind::CompactionDone(done) => {
