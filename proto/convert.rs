@@ -4,6 +4,7 @@
 
 mod conversation;
 mod event;
+mod setup;
 mod tool;
 mod usage;
 

@@ -61,7 +61,9 @@ impl From<EventKind> for Kind {
                 overhead: Some(started.overhead.into()),
                 client_tools: started.client_tools.into_iter().map(Into::into).collect(),
                 approvals: started.approvals,
+                setup: Some(started.setup.into()),
             }),
+            EventKind::RunRecovered => Self::RunRecovered(wire::RunRecovered {}),
             EventKind::ModelCalled(called) => Self::ModelCalled(wire::ModelCalled {
                 message_id: id(&called.message),
                 step: called.step,
@@ -175,11 +177,13 @@ impl TryFrom<Kind> for EventKind {
                 overhead: started.overhead.unwrap_or_default().into(),
                 client_tools: started.client_tools.into_iter().map(Into::into).collect(),
                 approvals: started.approvals,
+                setup: started.setup.unwrap_or_default().into(),
                 context_window: started.context_window,
                 max_output_tokens: started.max_output_tokens,
                 account: started.account,
                 principal: started.principal,
             }),
+            Kind::RunRecovered(_) => Self::RunRecovered,
             Kind::ModelCalled(called) => Self::ModelCalled(ModelCalled {
                 closing: closing(&called)?,
                 message: MessageId::new(called.message_id),

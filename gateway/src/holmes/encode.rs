@@ -132,7 +132,8 @@ impl Encoder {
             EventKind::RunCancelled { reason } => {
                 Some(error(StatusCode::INTERNAL_SERVER_ERROR, format!("The run was cancelled: {reason}")))
             }
-            EventKind::ModelCalled(_)
+            EventKind::RunRecovered
+            | EventKind::ModelCalled(_)
             | EventKind::AttemptAbandoned { .. }
             | EventKind::TextDelta { .. }
             | EventKind::ThinkingDelta { .. }

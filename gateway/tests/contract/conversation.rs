@@ -18,6 +18,7 @@ pub(crate) fn started(messages: Vec<Message>) -> EventKind {
         client_tools: Vec::new(),
         runbooks: Vec::new(),
         approvals: true,
+        setup: domain::RunSetup::default(),
         account: "default".to_owned(),
         principal: String::new(),
     })

@@ -15,6 +15,8 @@ pub struct Config {
     pub max_runs: usize,
     /// How long a run goes on after its last reader has left.
     pub disconnect_grace: Duration,
+    /// Whether the log outlives this process, so that another can go on with its runs.
+    pub hands_over: bool,
     /// How long runs may go on after the agent was asked to end.
     pub drain_time: Duration,
     /// Name of the cluster that the tools see, for the prompt.
@@ -37,6 +39,7 @@ impl Default for Config {
             limits: Limits::default(),
             max_runs: 1000,
             disconnect_grace: Duration::ZERO,
+            hands_over: false,
             drain_time: Duration::from_secs(20),
             cluster_name: None,
             enabled_prompts: None,

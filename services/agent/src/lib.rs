@@ -50,6 +50,11 @@ impl Agent {
         Self { runs: Arc::new(Runs::new(config, models, tools, log)) }
     }
 
+    /// Takes over runs whose agent is lost, from now on until the shutdown.
+    pub fn recover(&self) {
+        self.runs.keep_recovering();
+    }
+
     /// The gRPC service.
     pub fn service(&self) -> AgentServer<Service> {
         AgentServer::new(Service::new(Arc::clone(&self.runs)))

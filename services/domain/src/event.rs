@@ -1,7 +1,7 @@
 //! The log of a run: an ordered list of events from which everything else can be derived.
 
 use crate::{
-    AgentId, Approval, CallId, Ceiling, ClientTool, ContextSize, Message, MessageId, OutputStream,
+    AgentId, Approval, CallId, Ceiling, ClientTool, ContextSize, Limits, Message, MessageId, OutputStream,
     Permission, RunId, ToolCall, ToolResult, Totals, Usage,
 };
 
@@ -31,6 +31,8 @@ pub struct Event {
 pub enum EventKind {
     /// The run began.
     RunStarted(RunStarted),
+    /// Another process drives the run from here on: the one that did was lost.
+    RunRecovered,
     /// The model is asked.
     ModelCalled(ModelCalled),
     /// A reply broke off; what it said so far does not count.
@@ -188,10 +190,27 @@ pub struct RunStarted {
     pub runbooks: Vec<String>,
     /// Whether the client can put a call to a person.
     pub approvals: bool,
+    /// What whoever takes the run over needs beside its events.
+    pub setup: RunSetup,
     /// Account that owns the run.
     pub account: String,
     /// Who asked.
     pub principal: String,
+}
+
+/// What whoever takes a run over needs beside its events. Readers do not get it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunSetup {
+    /// The agent's own prompt.
+    pub system: String,
+    /// The form of the answer, in OpenAI's words; empty for text.
+    pub response_format: String,
+    /// The ceilings.
+    pub limits: Limits,
+    /// The session that standing permissions belong to.
+    pub session: String,
+    /// Signed standing permissions.
+    pub standing: Vec<Vec<u8>>,
 }
 
 /// The model is asked.

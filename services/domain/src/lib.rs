@@ -24,7 +24,7 @@ pub mod tokens;
 
 pub use event::{
     AssistantMessage, Closing, CompactionDone, CompactionStarted, Event, EventKind, FailureCode, ModelCalled,
-    RunStarted, Timestamp, UsageReported,
+    RunSetup, RunStarted, Timestamp, UsageReported,
 };
 pub use id::{AgentId, CallId, LogId, MessageId, RunId};
 pub use image::{BadImage, Image};
@@ -32,7 +32,7 @@ pub use limits::{Ceiling, Limits};
 pub use message::{Message, Part, Role, Thinking, ToolCall};
 pub use run::{Effect, Input, ModelReply, Outcome, Run, Step, SummaryRequest};
 pub use tool::{
-    Approval, ClientTool, ClientToolMode, OutputStream, Permission, ToolEffect, ToolPlan, ToolResult,
-    ToolStatus, ToolVerdict,
+    Approval, ClientTool, ClientToolMode, OutputStream, Permission, Printed, ToolEffect, ToolPlan,
+    ToolResult, ToolStatus, ToolVerdict,
 };
 pub use usage::{ContextSize, Totals, Usage};

@@ -100,6 +100,25 @@ pub enum OutputStream {
     Stderr,
 }
 
+/// Bytes of text that a call has printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Printed {
+    /// On standard output.
+    pub stdout: u64,
+    /// On standard error.
+    pub stderr: u64,
+}
+
+impl Printed {
+    /// Those on one stream.
+    pub fn on(&mut self, stream: OutputStream) -> &mut u64 {
+        match stream {
+            OutputStream::Stdout => &mut self.stdout,
+            OutputStream::Stderr => &mut self.stderr,
+        }
+    }
+}
+
 /// How a tool call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolStatus {

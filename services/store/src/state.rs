@@ -28,7 +28,8 @@ fn of(kind: &EventKind) -> Option<State> {
         EventKind::RunFailed { .. } => Some(State::Ended(Outcome::Failed)),
         EventKind::RunCancelled { .. } => Some(State::Ended(Outcome::Cancelled)),
         EventKind::RunSuspended => Some(State::Ended(Outcome::Suspended)),
-        EventKind::ModelCalled(_)
+        EventKind::RunRecovered
+        | EventKind::ModelCalled(_)
         | EventKind::AttemptAbandoned { .. }
         | EventKind::TextDelta { .. }
         | EventKind::ThinkingDelta { .. }

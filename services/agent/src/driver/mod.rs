@@ -11,12 +11,12 @@ mod using;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{
-    AgentId, CallId, Effect, Event, EventKind, Input, Message, MessageId, Permission, Role, Run, Step,
-    SummaryRequest, Timestamp, ToolCall,
+    AgentId, CallId, Effect, Event, EventKind, Input, Message, MessageId, Permission, Printed, Role, Run,
+    Step, SummaryRequest, Timestamp, ToolCall,
 };
 use model::{Model, ToolSpec};
 use runtime::clock;
-use store::{Batch, EventLog, Lease};
+use store::{Batch, Lease, Store};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep_until},
@@ -27,7 +27,7 @@ use tracing::Instrument as _;
 pub(crate) use form::Form;
 
 use crate::{
-    runs::Progress,
+    runs::{Mail, Progress},
     tools::{Context, Tools},
 };
 
@@ -38,7 +38,7 @@ const BATCH: usize = 128;
 
 /// Everything that a run needs from outside.
 pub(crate) struct Setup {
-    pub log: Arc<dyn EventLog>,
+    pub log: Arc<dyn Store>,
     /// The right to write the run's log.
     pub lease: Lease,
     pub model: Arc<dyn Model>,
@@ -76,14 +76,20 @@ pub(crate) struct Driver {
     planning: Option<AbortOnDropHandle<()>>,
     using: HashMap<CallId, AbortOnDropHandle<()>>,
     timer: Option<Instant>,
+    /// What other agents say.
+    mail: Mail,
+    /// What is in flight was begun by another process.
+    takes_over: bool,
 }
 
 impl Driver {
     /// A driver for a run whose log ends at `position` with the events that `run` has applied.
     pub(crate) fn new(setup: Setup, run: Run, position: u64) -> Self {
         let (inputs, inbox) = mpsc::channel(INBOX);
+        let mail = Mail::new(Arc::clone(&setup.log), setup.lease.log().clone());
         Self {
             setup,
+            mail,
             run,
             position,
             inbox,
@@ -92,35 +98,58 @@ impl Driver {
             planning: None,
             using: HashMap::new(),
             timer: None,
+            takes_over: false,
         }
+    }
+
+    /// A driver for a run that another process has left.
+    pub(crate) fn taking_over(setup: Setup, run: Run, position: u64) -> Self {
+        Self { takes_over: true, ..Self::new(setup, run, position) }
     }
 
     /// Drives the run to its end.
     pub(crate) async fn drive(mut self) {
-        let mut step = self.run.step(Input::Begin);
+        let mut step = self.run.step(if self.takes_over { Input::TakenOver } else { Input::Begin });
         if step == Step::default() {
             // It goes on with calls that a person allowed.
             step.effects = self.run.in_flight();
-            step.effects.push(Effect::ArmTimer(self.setup.wall_time));
         }
+        step.effects.push(Effect::ArmTimer(self.setup.wall_time));
         let mut ended = self.take(step).await;
+        self.takes_over = false;
         while !ended {
-            let step = self.next().await;
+            let Some(step) = self.next().await else {
+                // Everything that goes on is dropped with this, and left as it is elsewhere.
+                return self.leave().await;
+            };
             ended = self.take(step).await;
         }
         self.setup.progress.ended(self.run.outcome());
     }
 
+    /// Leaves the run to another agent.
+    async fn leave(self) {
+        if let Err(error) = self.setup.log.release(self.setup.lease.clone()).await {
+            tracing::warn!(%error, "a run is left, and its log does not know");
+        }
+    }
+
     /// Waits for inputs and lets the machine decide: as many as are there, so that they share a publication.
-    async fn next(&mut self) -> Step {
+    /// `None` once the run is to be left.
+    async fn next(&mut self) -> Option<Step> {
         let first = tokio::select! {
             biased;
+            () = self.setup.context.leaving.cancelled() => return None,
             () = self.setup.cancel.cancelled() => Input::Cancelled { reason: self.setup.progress.cancel_reason() },
             () = alarm(self.timer) => {
                 self.timer = None;
                 Input::TimeUp
             }
             Some(input) = self.inbox.recv() => input,
+            input = self.mail.next(&self.setup.progress) => match input {
+                Some(input) => input,
+                None => return Some(Step::default()),
+            },
         };
         let mut step = self.run.step(first);
         for _ in 1..BATCH {
@@ -129,7 +158,7 @@ impl Driver {
             step.events.extend(more.events);
             step.effects.extend(more.effects);
         }
-        step
+        Some(step)
     }
 
     /// Publishes, then acts. True once the run has ended.
@@ -162,7 +191,8 @@ impl Driver {
             })
             .collect();
         let last = self.position + events.len() as u64;
-        self.setup.log.append(&self.setup.lease, Batch::new(self.position, events)).await?;
+        let batch = Batch::new(self.position, events).taking(self.mail.taken());
+        self.setup.log.append(&self.setup.lease, batch).await?;
         self.position = last;
         self.setup.progress.update(&self.run, last);
         Ok(())
@@ -194,7 +224,10 @@ impl Driver {
                 self.planning = Some(AbortOnDropHandle::new(tokio::spawn(planning.in_current_span())));
             }
             Effect::StopPlan => self.planning = None,
-            Effect::RunTool { call, permission } => self.run_tool(call, permission),
+            Effect::RunTool { call, permission, printed } => {
+                let before = self.takes_over.then_some(printed);
+                self.run_tool(call, permission, before);
+            }
             Effect::StopTool(call) => drop(self.using.remove(&call)),
             Effect::ArmTimer(after) => self.timer = Some(Instant::now() + after),
             Effect::Finish => return true,
@@ -207,10 +240,10 @@ impl Driver {
         self.asking = Some(AbortOnDropHandle::new(tokio::spawn(asking.in_current_span())));
     }
 
-    fn run_tool(&mut self, call: ToolCall, permission: Option<Permission>) {
+    fn run_tool(&mut self, call: ToolCall, permission: Option<Permission>, before: Option<Printed>) {
         let id = call.id.clone();
         let label = self.setup.tools_label(&call.name);
-        let running = self.setup.tools.run(call, permission, &self.setup.context);
+        let running = self.setup.tools.run(call, permission, before, &self.setup.context);
         let tools = self.setup.tools.clone();
         let using = using::follow(tools, running, id.clone(), label, self.inputs.clone());
         self.using.insert(id, AbortOnDropHandle::new(tokio::spawn(using)));

@@ -1,19 +1,17 @@
 //! What the agent knows, in the wire's form.
 
-use domain::{Outcome, RunId};
+use domain::{EventKind, RunSetup};
 use model::Catalogue;
-use tonic::Status;
-use wire::agent::{
-    GetReadinessResponse, ListModelsResponse, ListToolsResponse, ModelInfo, RunInfo, RunState, ToolInfo,
-};
+use wire::agent::{GetReadinessResponse, ListModelsResponse, ListToolsResponse, ModelInfo, ToolInfo};
 
-use crate::{
-    runs::{Progress, Runs, State},
-    tools::Offer,
-};
+use crate::{runs::Runs, tools::Offer};
 
-pub(super) fn no_such_run(id: &RunId) -> Status {
-    Status::not_found(format!("there is no run {id}"))
+/// An event for a reader, who gets nothing of what only another agent would need.
+pub(super) fn event(mut event: domain::Event) -> wire::agent::Event {
+    if let EventKind::RunStarted(started) = &mut event.kind {
+        started.setup = RunSetup::default();
+    }
+    event.into()
 }
 
 pub(super) fn models(catalogue: &Catalogue) -> ListModelsResponse {
@@ -41,33 +39,6 @@ pub(super) fn tools(offer: &Offer) -> ListToolsResponse {
         toolset: toolset.clone(),
     });
     ListToolsResponse { tools: tools.collect() }
-}
-
-pub(super) fn state(state: &State) -> RunState {
-    match state.outcome {
-        None => RunState::Running,
-        Some(Outcome::Finished) => RunState::Finished,
-        Some(Outcome::Failed) => RunState::Failed,
-        Some(Outcome::Cancelled) => RunState::Cancelled,
-        Some(Outcome::Suspended) => RunState::Suspended,
-    }
-}
-
-pub(super) fn run(run: &Progress) -> RunInfo {
-    let now = run.state();
-    RunInfo {
-        run_id: run.id.as_str().to_owned(),
-        state: state(&now).into(),
-        question: run.question.clone(),
-        model: run.model.clone(),
-        started_at: Some(wire::time(run.started_at)),
-        ended_at: now.ended_at.map(wire::time),
-        last_position: now.position,
-        steps: now.steps,
-        tool_calls: now.tool_calls,
-        totals: Some(now.totals.into()),
-        readers: now.readers,
-    }
 }
 
 pub(super) async fn readiness(runs: &Runs) -> GetReadinessResponse {

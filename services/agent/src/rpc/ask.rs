@@ -1,6 +1,7 @@
 //! Requests, checked on their way in.
 
 use domain::{CallId, Image, Permission, RunId};
+use store::Idempotency;
 use tonic::Status;
 use wire::agent::{ChatRequest, ClientResult, decision};
 
@@ -39,6 +40,11 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         alert_history: request.alert_history.map(alert_history).transpose()?,
         additional_system_prompt: request.additional_system_prompt,
         limits: request.limits.unwrap_or_default().within(config.limits),
+        idempotency: idempotency(
+            account(request.caller.as_ref()),
+            request.idempotency_key,
+            &request.request_digest,
+        )?,
         account: account(request.caller.as_ref()).to_owned(),
         principal: request.caller.map(|caller| caller.principal).unwrap_or_default(),
     })
@@ -76,6 +82,17 @@ fn brought(results: Vec<ClientResult>, decisions: Vec<wire::agent::Decision>) ->
     Ok(Brought { results, decisions: decisions.collect::<Result<_, _>>()? })
 }
 
+/// Keys are unique within an account; what else tells requests apart is part of the key.
+fn idempotency(account: &str, key: String, digest: &[u8]) -> Result<Option<Idempotency>, Status> {
+    if key.is_empty() {
+        return Ok(None);
+    }
+    let digest = digest
+        .try_into()
+        .map_err(|_| Status::invalid_argument("request_digest: it is not the SHA-256 of a request"))?;
+    Ok(Some(Idempotency { scope: account.to_owned(), key, digest }))
+}
+
 fn form(json: &str) -> Result<Option<Form>, Status> {
     if json.is_empty() {
         return Ok(None);
@@ -92,6 +109,7 @@ pub(super) fn refused(refusal: &Refusal) -> Status {
         Refusal::Model(_) | Refusal::Blind { .. } | Refusal::ClientTool(_) | Refusal::NothingToDo => {
             Status::invalid_argument(text)
         }
+        Refusal::OtherRequest => Status::already_exists(text),
         Refusal::TooMany(_) => Status::resource_exhausted(text),
         Refusal::Executor(_) | Refusal::ShuttingDown | Refusal::Log(_) => Status::unavailable(text),
     }

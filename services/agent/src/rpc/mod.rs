@@ -11,12 +11,12 @@ use store::tail;
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 use wire::agent::{
-    CancelRunRequest, CancelRunResponse, ChatRequest, Event, GetReadinessRequest, GetReadinessResponse,
-    GetRunRequest, GetRunResponse, ListModelsRequest, ListModelsResponse, ListRunsRequest, ListRunsResponse,
-    ListToolsRequest, ListToolsResponse, WatchRequest, agent_server,
+    Caller, CancelRunRequest, CancelRunResponse, ChatRequest, Event, GetReadinessRequest,
+    GetReadinessResponse, GetRunRequest, GetRunResponse, ListModelsRequest, ListModelsResponse,
+    ListRunsRequest, ListRunsResponse, ListToolsRequest, ListToolsResponse, WatchRequest, agent_server,
 };
 
-use crate::runs::{Reader, Runs};
+use crate::runs::{Found, Reading, Runs, summary};
 
 /// The account of callers that name none.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -38,18 +38,28 @@ impl Service {
     }
 
     /// The events after a position, for as long as somebody reads them.
-    fn events(&self, reader: Reader, after: u64) -> BoxStream<'static, Result<Event, Status>> {
-        let events = tail(self.runs.log(), &reader.run().id, after);
+    fn events(&self, reading: Reading, after: u64) -> BoxStream<'static, Result<Event, Status>> {
+        let events = tail(self.runs.log(), reading.run(), after);
         let events = events.map(move |event| {
             // The stream is the reader: it leaves when the stream is dropped.
-            let _reading = &reader;
+            let _reading = &reading;
             match event {
-                Ok(event) => Ok(Event::from(Arc::unwrap_or_clone(event))),
+                Ok(event) => Ok(answer::event(Arc::unwrap_or_clone(event))),
                 Err(error) => Err(Status::unavailable(error.to_string())),
             }
         });
         Box::pin(events)
     }
+
+    async fn find(&self, id: String, caller: Option<&Caller>) -> Result<Found, Status> {
+        let id = RunId::new(id);
+        let found = self.runs.find(&id, account(caller)).await.map_err(unavailable)?;
+        found.ok_or_else(|| Status::not_found(format!("there is no run {id}")))
+    }
+}
+
+fn unavailable(error: store::Error) -> Status {
+    Status::unavailable(error.to_string())
 }
 
 fn account(caller: Option<&wire::agent::Caller>) -> &str {
@@ -79,10 +89,10 @@ impl agent_server::Agent for Service {
     async fn chat(&self, request: Request<ChatRequest>) -> Result<Response<Self::ChatStream>, Status> {
         let span = span("sleuth.agent.v1.Agent/Chat", &request);
         let question = ask::question(request.into_inner(), self.runs.config())?;
-        let reader =
+        let reading =
             self.runs.start(question).instrument(span).await.map_err(|refusal| ask::refused(&refusal))?;
-        let id = reader.run().id.as_str().parse();
-        let mut response = Response::new(self.events(reader, 0));
+        let id = reading.run().as_str().parse();
+        let mut response = Response::new(self.events(reading, 0));
         if let Ok(id) = id {
             response.metadata_mut().insert(wire::RUN_ID, id);
         }
@@ -91,10 +101,8 @@ impl agent_server::Agent for Service {
 
     async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
         let request = request.into_inner();
-        let id = RunId::new(request.run_id);
-        let run =
-            self.runs.get(&id, account(request.caller.as_ref())).ok_or_else(|| answer::no_such_run(&id))?;
-        Ok(Response::new(self.events(self.runs.read(run), request.after_position)))
+        let found = self.find(request.run_id, request.caller.as_ref()).await?;
+        Ok(Response::new(self.events(self.runs.read(found), request.after_position)))
     }
 
     async fn list_models(
@@ -119,16 +127,14 @@ impl agent_server::Agent for Service {
             0 => 100,
             limit => limit.min(1000) as usize,
         };
-        let runs = self.runs.list(account(request.caller.as_ref()), limit);
-        Ok(Response::new(ListRunsResponse { runs: runs.iter().map(|run| answer::run(run)).collect() }))
+        let runs = self.runs.list(account(request.caller.as_ref()), limit).await.map_err(unavailable)?;
+        Ok(Response::new(ListRunsResponse { runs: runs.iter().map(summary::of).collect() }))
     }
 
     async fn get_run(&self, request: Request<GetRunRequest>) -> Result<Response<GetRunResponse>, Status> {
         let request = request.into_inner();
-        let id = RunId::new(request.run_id);
-        let run =
-            self.runs.get(&id, account(request.caller.as_ref())).ok_or_else(|| answer::no_such_run(&id))?;
-        Ok(Response::new(GetRunResponse { run: Some(answer::run(&run)) }))
+        let found = self.find(request.run_id, request.caller.as_ref()).await?;
+        Ok(Response::new(GetRunResponse { run: Some(summary::of(&found)) }))
     }
 
     async fn cancel_run(
@@ -136,13 +142,11 @@ impl agent_server::Agent for Service {
         request: Request<CancelRunRequest>,
     ) -> Result<Response<CancelRunResponse>, Status> {
         let request = request.into_inner();
-        let id = RunId::new(request.run_id);
-        let run =
-            self.runs.get(&id, account(request.caller.as_ref())).ok_or_else(|| answer::no_such_run(&id))?;
-        let state_before = answer::state(&run.state()).into();
+        let found = self.find(request.run_id, request.caller.as_ref()).await?;
+        let state_before = summary::of(&found).state;
         let reason =
             if request.reason.is_empty() { "cancelled by request".to_owned() } else { request.reason };
-        run.cancel(reason);
+        self.runs.cancel(found, reason).await.map_err(unavailable)?;
         Ok(Response::new(CancelRunResponse { state_before }))
     }
 

@@ -8,8 +8,8 @@ use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 /// How long an agent counts as alive after a beat, and the time between two.
-const TTL: Duration = Duration::from_secs(15);
-const PERIOD: Duration = Duration::from_secs(4);
+const TTL: Duration = Duration::from_secs(8);
+const PERIOD: Duration = Duration::from_secs(2);
 
 /// The life of this agent as an owner of logs. It begins with its first run.
 pub(super) struct Heart {
@@ -28,6 +28,15 @@ impl Heart {
     pub(super) async fn beats(&self) -> Result<OwnerId, store::Error> {
         self.beating.get_or_try_init(|| self.begin()).await?;
         Ok(self.owner.clone())
+    }
+
+    /// Lets others take over at once what this agent owned.
+    pub(super) async fn stops(&self) {
+        if self.beating.initialized()
+            && let Err(error) = self.store.heartbeat(&self.owner, Duration::ZERO).await
+        {
+            tracing::warn!(%error, "the store does not know that this agent has ended");
+        }
     }
 
     async fn begin(&self) -> Result<AbortOnDropHandle<()>, store::Error> {

@@ -1,21 +1,26 @@
 //! Runs as objects: started, listed, watched, cancelled.
 
+mod decided;
+mod found;
 mod heart;
+mod mail;
 mod open_calls;
 mod progress;
 mod reader;
+mod recover;
+pub(crate) mod summary;
 mod table;
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::{
-    AgentId, ClientTool, ContextSize, Event, EventKind, Image, Limits, LogId, Message, Part, Permission, Run,
-    RunId, RunStarted, Timestamp, ToolCall, tokens,
+    AgentId, ClientTool, ContextSize, Event, EventKind, Image, Limits, LogId, Message, Part, Run, RunId,
+    RunSetup, RunStarted, Timestamp, tokens,
 };
 use model::{Catalogue, Model, UnknownModel};
 use runtime::clock;
-use store::{Creation, Kind, Lease, Meta, NewLog, Post, Store};
+use store::{Creation, Idempotency, Kind, Meta, NewLog, Store};
 use tokio::time::{Instant, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
@@ -29,11 +34,13 @@ use crate::{
     tools::{AlertHistory, Context, NoExecutor, Tools, Unusable},
 };
 
+pub(crate) use found::{Found, Reading};
 use heart::Heart;
+pub(crate) use mail::Mail;
 use open_calls::Settled;
 pub(crate) use open_calls::{Brought, Decision};
-pub(crate) use progress::{Progress, State};
-pub(crate) use reader::Reader;
+pub(crate) use progress::Progress;
+use reader::Reader;
 use table::{Seat, Table};
 
 /// A question, as the agent takes it.
@@ -61,6 +68,8 @@ pub(crate) struct Question {
     pub limits: Limits,
     pub account: String,
     pub principal: String,
+    /// What makes a repeated request the same request.
+    pub idempotency: Option<Idempotency>,
 }
 
 /// Why a run does not start.
@@ -82,6 +91,8 @@ pub(crate) enum Refusal {
     NothingToDo,
     #[error(transparent)]
     Executor(#[from] NoExecutor),
+    #[error("this idempotency key belongs to another request: use a new key for a new request")]
+    OtherRequest,
     #[error("{0} runs go on already, which is this agent's limit; try again later")]
     TooMany(usize),
     #[error("this agent is shutting down")]
@@ -99,6 +110,8 @@ pub(crate) struct Runs {
     heart: Heart,
     tasks: TaskTracker,
     closing: CancellationToken,
+    /// Cancelled when the runs here are left to another agent.
+    leaving: CancellationToken,
     table: Arc<Table>,
 }
 
@@ -112,6 +125,7 @@ impl Runs {
             log,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
+            leaving: CancellationToken::new(),
             table: Arc::default(),
         }
     }
@@ -133,7 +147,7 @@ impl Runs {
     }
 
     /// Starts a run and begins to read it.
-    pub(crate) async fn start(&self, mut question: Question) -> Result<Reader, Refusal> {
+    pub(crate) async fn start(&self, mut question: Question) -> Result<Reading, Refusal> {
         if self.closing.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
@@ -159,6 +173,7 @@ impl Runs {
             session: std::mem::take(&mut question.session),
             standing: standing(std::mem::take(&mut question.standing), &settled),
             deadline: Instant::now() + limits.wall_time + limits.answer_time,
+            leaving: self.leaving.clone(),
         };
         if let Some(wanted) = &question.alert_history {
             question.files.push(tools.alert_history(wanted, &offer, &context).await);
@@ -178,7 +193,7 @@ impl Runs {
             now: clock::unix_nanos(),
         };
         let system = prompt.system();
-        let started = started(&question, &*model, &prompt, &system);
+        let started = started(&question, &*model, &prompt, &system, &context);
         let mut run = Run::new(question.limits);
         let mut events = vec![EventKind::RunStarted(started)];
         for settled in settled {
@@ -186,7 +201,12 @@ impl Runs {
         }
         events.iter().for_each(|event| run.apply(event));
         let position = events.len() as u64;
-        let lease = self.create(&progress, stamped(&id, events)).await?;
+        let lease = match self.create(&progress, question.idempotency.take(), stamped(&id, 0, events)).await?
+        {
+            Creation::New(lease) => lease,
+            Creation::Existing(log) => return self.attach(&log, &context.account).await,
+            Creation::Mismatch(_) => return Err(Refusal::OtherRequest),
+        };
         let setup = Setup {
             log: self.log(),
             lease,
@@ -200,12 +220,17 @@ impl Runs {
             cancel,
             progress: Arc::clone(&progress),
         };
-        let reader = Reader::new(Arc::clone(&progress), self.config.disconnect_grace);
+        let reader = self.read_here(Arc::clone(&progress));
         self.spawn(Driver::new(setup, run, position), progress, seat);
-        Ok(reader)
+        Ok(Reading::Here(reader))
     }
 
-    async fn create(&self, run: &Progress, events: Vec<Event>) -> Result<Lease, store::Error> {
+    async fn create(
+        &self,
+        run: &Progress,
+        idempotency: Option<Idempotency>,
+        events: Vec<Event>,
+    ) -> Result<Creation, store::Error> {
         let meta = Meta {
             account: run.account.clone(),
             kind: Kind::Run,
@@ -213,9 +238,15 @@ impl Runs {
             details: Vec::new(),
         };
         let (id, owner) = (LogId::from(&run.id), self.heart.beats().await?);
-        match self.log.create(NewLog { id, owner, meta, idempotency: None, events }).await? {
-            Creation::New(lease) => Ok(lease),
-            Creation::Existing(log) | Creation::Mismatch(log) => Err(store::Error::Exists(log)),
+        self.log.create(NewLog { id, owner, meta, idempotency, events }).await
+    }
+
+    /// Begins to read the run that the same request has started before.
+    async fn attach(&self, log: &LogId, account: &str) -> Result<Reading, Refusal> {
+        let id = RunId::new(log.as_str());
+        match self.find(&id, account).await? {
+            Some(found) => Ok(self.read(found)),
+            None => Err(Refusal::OtherRequest),
         }
     }
 
@@ -235,45 +266,6 @@ impl Runs {
         })
     }
 
-    /// The event that settles a call. A permission counts once, and only where the run that asked is known.
-    async fn settled(
-        &self,
-        settled: Settled,
-        tools: &Tools,
-        context: &Context,
-    ) -> Result<EventKind, store::Error> {
-        let (call, permission) = match settled {
-            Settled::Resolved(event) => return Ok(event),
-            Settled::Approved(call, permission) => (call, permission),
-        };
-        if let Err(why) = self.use_up(&call, &permission, context).await? {
-            return Ok(open_calls::refused(call, why));
-        }
-        let plan = tools.plan(std::slice::from_ref(&call), context).await.into_iter().next();
-        let (description, toolset) = plan.map(|plan| (plan.description, plan.toolset)).unwrap_or_default();
-        Ok(EventKind::CallApproved { call, description, toolset, permission })
-    }
-
-    /// Takes note, in the log of the run that asked, that a call was allowed; the inner error is why it does not count.
-    async fn use_up(
-        &self,
-        call: &ToolCall,
-        permission: &Permission,
-        context: &Context,
-    ) -> Result<Result<(), &'static str>, store::Error> {
-        let log = LogId::from(&permission.run);
-        match self.log.entry(&log).await {
-            Ok(entry) if entry.meta.account == context.account => {}
-            Ok(_) | Err(store::Error::UnknownLog(_)) => return Ok(Err(open_calls::FORGOTTEN)),
-            Err(error) => return Err(error),
-        }
-        let taker = context.run.as_str().as_bytes().to_vec();
-        match self.log.post(&log, &format!("approved/{}", call.id), taker).await? {
-            Post::First => Ok(Ok(())),
-            Post::Earlier(_) => Ok(Err(open_calls::USED_UP)),
-        }
-    }
-
     fn spawn(&self, driver: Driver, progress: Arc<Progress>, seat: Seat) {
         let span = tracing::info_span!(
             "invoke_agent",
@@ -282,12 +274,15 @@ impl Runs {
             gen_ai.agent.name = "sleuth",
             sleuth.run.id = %progress.id,
         );
-        let began = Instant::now();
+        let (began, store) = (Instant::now(), self.log());
         let task = async move {
             telemetry::run_started();
             driver.drive().await;
             telemetry::run_ended(progress.outcome(), began.elapsed());
-            seat.keep_listed();
+            if progress.outcome().is_some() {
+                keep(&*store, &progress).await;
+                seat.keep_listed();
+            }
         };
         self.tasks.spawn(task.instrument(span));
     }
@@ -297,33 +292,26 @@ impl Runs {
         share.min(self.config.tool_result_tokens)
     }
 
-    /// A run of an account. A run of another account does not exist.
-    pub(crate) fn get(&self, id: &RunId, account: &str) -> Option<Arc<Progress>> {
-        self.table.get(id).filter(|run| run.account == account)
-    }
-
-    /// Begins to read a run.
-    pub(crate) fn read(&self, run: Arc<Progress>) -> Reader {
-        Reader::new(run, self.config.disconnect_grace)
-    }
-
-    /// Runs of an account, newest first.
-    pub(crate) fn list(&self, account: &str, limit: usize) -> Vec<Arc<Progress>> {
-        self.table.newest(limit, |run| run.account == account)
-    }
-
-    /// Ends all runs, with some patience.
+    /// Lets the runs end, with some patience. What is left then is left to another agent where the log outlives
+    /// this one, and cancelled where it does not.
     pub(crate) async fn shutdown(&self) {
         self.tasks.close();
-        if timeout(self.config.drain_time, self.tasks.wait()).await.is_err() {
-            self.closing.cancel();
-            self.tasks.wait().await;
+        if timeout(self.config.drain_time, self.table.rests()).await.is_err() && self.config.hands_over {
+            self.leaving.cancel();
         }
         self.closing.cancel();
+        self.tasks.wait().await;
+        self.heart.stops().await;
     }
 }
 
-fn started(question: &Question, model: &dyn Model, prompt: &Prompt<'_>, system: &str) -> RunStarted {
+fn started(
+    question: &Question,
+    model: &dyn Model,
+    prompt: &Prompt<'_>,
+    system: &str,
+    context: &Context,
+) -> RunStarted {
     let mut messages = question.history.clone();
     if !question.text.is_empty() {
         messages.push(prompt.question(&question.text, question.images.clone()));
@@ -346,6 +334,13 @@ fn started(question: &Question, model: &dyn Model, prompt: &Prompt<'_>, system: 
         client_tools: question.client_tools.clone(),
         runbooks: prompt.matching.to_vec(),
         approvals: question.approvals,
+        setup: RunSetup {
+            system: system.to_owned(),
+            response_format: question.form.as_ref().map(|form| form.format.to_string()).unwrap_or_default(),
+            limits: question.limits,
+            session: context.session.clone(),
+            standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
+        },
         context_window: model.info().context_window,
         max_output_tokens: model.info().max_output_tokens,
         account: question.account.clone(),
@@ -362,10 +357,18 @@ fn standing(before: Vec<Bytes>, settled: &[Settled]) -> Arc<[Bytes]> {
     before.into_iter().chain(new.map(|grant| Bytes::copy_from_slice(grant))).collect()
 }
 
-/// The first events of a run.
-fn stamped(run: &RunId, kinds: Vec<EventKind>) -> Vec<Event> {
+/// Keeps with the log of a run what lists show of it.
+async fn keep(store: &dyn Store, run: &Progress) {
+    let kept = store.describe(&LogId::from(&run.id), run.question.clone(), summary::kept(run)).await;
+    if let Err(error) = kept {
+        tracing::warn!(%error, run = %run.id, "the summary of a run is not kept");
+    }
+}
+
+/// Events that follow a position of a run's log.
+fn stamped(run: &RunId, after: u64, kinds: Vec<EventKind>) -> Vec<Event> {
     let time = Timestamp(clock::unix_nanos());
-    let stamped = kinds.into_iter().zip(1..).map(|(kind, position)| {
+    let stamped = kinds.into_iter().zip(after.saturating_add(1)..).map(|(kind, position)| {
         let agent = AgentId::main();
         Event { run: run.clone(), position, time, agent, parent: None, kind }
     });

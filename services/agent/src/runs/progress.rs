@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::{Outcome, Run, RunId, Timestamp, Totals};
+use domain::{Message, Outcome, Role, Run, RunId, RunStarted, Timestamp, Totals};
 use runtime::clock;
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +49,26 @@ impl Progress {
             started_at: Timestamp(clock::unix_nanos()),
             cancel,
             state: Mutex::new(State { position: 1, ..State::default() }),
+        }
+    }
+
+    /// A run that another process began.
+    pub(super) fn taken_over(
+        id: RunId,
+        started: &RunStarted,
+        began: Timestamp,
+        cancel: CancellationToken,
+    ) -> Self {
+        let asked = started.messages.iter().rfind(|message| message.role == Role::User);
+        let question = asked.map(Message::joined_text).unwrap_or_default();
+        Self {
+            id,
+            account: started.account.clone(),
+            question: question.chars().take(EXCERPT).collect(),
+            model: started.model.clone(),
+            started_at: began,
+            cancel,
+            state: Mutex::default(),
         }
     }
 

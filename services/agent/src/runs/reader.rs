@@ -6,6 +6,10 @@ use tokio::time::sleep;
 
 use super::Progress;
 
+const LEFT: &str = "the client has left";
+/// How long a run goes on after a sign of life of a reader elsewhere: longer than it takes to the next.
+const ELSEWHERE: Duration = Duration::from_secs(60);
+
 /// A reader of a run; it leaves when it is dropped.
 pub(crate) struct Reader {
     run: Arc<Progress>,
@@ -37,17 +41,30 @@ impl Drop for Reader {
         if !alone {
             return;
         }
-        let reason = "the client has left";
         if self.grace.is_zero() {
-            return self.run.cancel(reason);
+            return self.run.cancel(LEFT);
         }
-        let (run, grace) = (Arc::clone(&self.run), self.grace);
-        // Ends by itself after the grace.
-        tokio::spawn(async move {
-            sleep(grace).await;
-            if run.state().visits == visits {
-                run.cancel(reason);
-            }
-        });
+        tokio::spawn(wait(Arc::clone(&self.run), self.grace, visits));
+    }
+}
+
+/// Ends a run that nobody has visited for the grace. Ends by itself.
+async fn wait(run: Arc<Progress>, grace: Duration, visits: u64) {
+    sleep(grace).await;
+    if run.state().visits == visits {
+        run.cancel(LEFT);
+    }
+}
+
+impl Progress {
+    /// Somebody reads the run through another agent: the grace begins anew.
+    pub(super) fn is_read_elsewhere(self: &Arc<Self>) {
+        let mut state = self.lock();
+        state.visits += 1;
+        let (alone, visits) = (state.readers == 0, state.visits);
+        drop(state);
+        if alone {
+            tokio::spawn(wait(Arc::clone(self), ELSEWHERE, visits));
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::{
 };
 
 use domain::RunId;
+use tokio::sync::watch;
 
 use super::Progress;
 
@@ -20,6 +21,8 @@ pub(super) struct Table(Mutex<Listed>);
 struct Listed {
     runs: BTreeMap<RunId, Arc<Progress>>,
     going_on: usize,
+    /// How many go on.
+    count: watch::Sender<usize>,
 }
 
 impl Table {
@@ -35,22 +38,29 @@ impl Table {
             return Err(listed.going_on);
         }
         listed.going_on += 1;
+        listed.tell();
         listed.runs.insert(run.id.clone(), Arc::clone(run));
         listed.forget();
         Ok(Seat { table: Arc::clone(self), run: run.id.clone(), ended_well: false })
     }
 
-    pub(super) fn get(&self, id: &RunId) -> Option<Arc<Progress>> {
-        self.lock().runs.get(id).cloned()
+    /// Waits until none goes on.
+    pub(super) async fn rests(&self) {
+        let mut count = self.lock().count.subscribe();
+        // The sender lives as long as the table.
+        let _ = count.wait_for(|going_on| *going_on == 0).await;
     }
 
-    /// Some runs, newest first.
-    pub(super) fn newest(&self, limit: usize, wanted: impl Fn(&Progress) -> bool) -> Vec<Arc<Progress>> {
-        self.lock().runs.values().rev().filter(|run| wanted(run)).take(limit).cloned().collect()
+    pub(super) fn get(&self, id: &RunId) -> Option<Arc<Progress>> {
+        self.lock().runs.get(id).cloned()
     }
 }
 
 impl Listed {
+    fn tell(&self) {
+        self.count.send_replace(self.going_on);
+    }
+
     fn forget(&mut self) {
         while self.runs.len() > self.going_on.saturating_add(LISTED) {
             let oldest = self.runs.iter().find(|(_, run)| run.outcome().is_some()).map(|(id, _)| id.clone());
@@ -79,6 +89,7 @@ impl Drop for Seat {
     fn drop(&mut self) {
         let mut listed = self.table.lock();
         listed.going_on = listed.going_on.saturating_sub(1);
+        listed.tell();
         if !self.ended_well {
             listed.runs.remove(&self.run);
         }

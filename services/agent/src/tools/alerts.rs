@@ -51,7 +51,7 @@ impl Tools {
             name: TOOL.to_owned(),
             arguments: arguments.to_string(),
         };
-        let running = self.run(call, None, context);
+        let running = self.run(call, None, None, context);
         drop(running.output);
         match timeout(TIME, running.result).await {
             Ok(Ok(result)) if result.status == ToolStatus::Success => result.data,

@@ -3,15 +3,15 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use domain::{CallId, OutputStream, Permission, RunId, ToolCall, ToolResult};
+use domain::{CallId, OutputStream, Permission, Printed, RunId, ToolCall, ToolResult};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
 };
-use tokio_util::task::AbortOnDropHandle;
-use tonic::{Request, Status, Streaming};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tonic::{Code, Request, Status, Streaming};
 use tracing::Instrument as _;
-use wire::executor::{self, ExecuteEvent, execute_event::Kind};
+use wire::executor::{self, EffectClass, ExecuteEvent, execute_event::Kind};
 
 use super::{executor::Client, result};
 
@@ -21,6 +21,9 @@ const SILENCE: Duration = Duration::from_secs(30);
 const ATTACH_TIME: Duration = Duration::from_secs(3);
 /// How long an executor may take to confirm a cancellation.
 const CANCEL_TIME: Duration = Duration::from_secs(5);
+/// What the model reads of a call whose end nobody knows.
+const UNKNOWN: &str = "The executor that ran this call was lost, and nobody knows whether it did what it was asked. \
+    It was not run again. Look at the state of things before you try once more.";
 /// Pieces of output that wait for the run to take them; then the executor waits.
 const BACKLOG: usize = 16;
 
@@ -35,6 +38,8 @@ pub(crate) struct Context {
     /// Signed standing permissions.
     pub standing: Arc<[Bytes]>,
     pub deadline: Instant,
+    /// Cancelled when this process leaves its runs to another: then what goes on at executors is left as it is.
+    pub leaving: CancellationToken,
 }
 
 impl Context {
@@ -58,6 +63,7 @@ impl Running {
         client: Client,
         call: ToolCall,
         permission: Option<Permission>,
+        before: Option<Printed>,
         context: &Context,
     ) -> Self {
         let (output_to, output) = mpsc::channel(BACKLOG);
@@ -66,7 +72,8 @@ impl Running {
         let execution = Execution::new(client, &call, permission, context);
         let context = context.clone();
         let task = async move {
-            let finished = execution.run(&call, &context, output_to).await;
+            let output = Output { to: output_to, skip: before.unwrap_or_default() };
+            let finished = execution.run(&call, &context, output, before.is_some()).await;
             if finished.error.is_some() {
                 tracing::Span::current().record("error.type", "tool_error");
             }
@@ -110,7 +117,25 @@ struct Execution {
     id: String,
     grant: Bytes,
     caller: executor::Caller,
+    leaving: CancellationToken,
     ended: bool,
+}
+
+/// Where output goes, and how much of it is there already.
+struct Output {
+    to: mpsc::Sender<(OutputStream, Vec<u8>)>,
+    skip: Printed,
+}
+
+impl Output {
+    async fn pass(&mut self, stream: OutputStream, chunk: executor::OutputChunk) {
+        let known = self.skip.on(stream).saturating_sub(chunk.offset);
+        let known = usize::try_from(known).unwrap_or(usize::MAX).min(chunk.data.len());
+        if known < chunk.data.len() {
+            // Without a reader only the result counts.
+            let _ = self.to.send((stream, chunk.data.slice(known..).into())).await;
+        }
+    }
 }
 
 impl Execution {
@@ -121,15 +146,51 @@ impl Execution {
             None => (context.run.clone(), Bytes::new()),
         };
         let id = execution_id(&run, &call.id);
-        Self { client, id, grant, caller: context.caller(), ended: false }
+        let leaving = context.leaving.clone();
+        Self { client, id, grant, caller: context.caller(), leaving, ended: false }
     }
 
+    /// `begun` if another process has asked for it before: then it may go on, or have ended.
     async fn run(
         mut self,
         call: &ToolCall,
         context: &Context,
-        output: mpsc::Sender<(OutputStream, Vec<u8>)>,
+        mut output: Output,
+        begun: bool,
     ) -> ToolResult {
+        let mut seen = 0;
+        let mut stream = match begun {
+            false => self.execute(call, context).await,
+            true => match self.attach(0).await {
+                // The executor that knew it is gone. Only what changes nothing may run twice.
+                Err(status) if status.code() == Code::NotFound => match self.only_reads(call).await {
+                    true => self.execute(call, context).await,
+                    false => return ToolResult::error(UNKNOWN),
+                },
+                attached => attached,
+            },
+        };
+        loop {
+            let lost = match &mut stream {
+                Ok(events) => match follow(events, &mut output, &mut seen).await {
+                    Ok(finished) => {
+                        self.ended = true;
+                        return result::from_executor(finished);
+                    }
+                    Err(status) => status,
+                },
+                Err(status) => return self.not_run(status, seen),
+            };
+            // The connection may be gone while the execution goes on.
+            stream = self.attach(seen).await.map_err(|_| lost);
+        }
+    }
+
+    async fn execute(
+        &mut self,
+        call: &ToolCall,
+        context: &Context,
+    ) -> Result<Streaming<ExecuteEvent>, Status> {
         let left = context.deadline.saturating_duration_since(Instant::now());
         let request = executor::ExecuteRequest {
             caller: Some(self.caller.clone()),
@@ -143,25 +204,23 @@ impl Execution {
             session: context.session.clone(),
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
         };
-        let mut seen = 0;
-        let mut stream = match timeout(SILENCE, self.client.execute(traced(request))).await {
-            Ok(Ok(stream)) => Ok(stream.into_inner()),
-            Ok(Err(status)) => Err(status),
+        match timeout(SILENCE, self.client.execute(traced(request))).await {
+            Ok(answer) => answer.map(tonic::Response::into_inner),
             Err(_) => Err(silent()),
+        }
+    }
+
+    /// Whether the executor says that a call changes nothing.
+    async fn only_reads(&mut self, call: &ToolCall) -> bool {
+        let request = executor::PlanRequest {
+            caller: Some(self.caller.clone()),
+            tool: call.name.clone(),
+            arguments_json: call.arguments.clone(),
+            ..executor::PlanRequest::default()
         };
-        loop {
-            let lost = match &mut stream {
-                Ok(events) => match follow(events, &output, &mut seen).await {
-                    Ok(finished) => {
-                        self.ended = true;
-                        return result::from_executor(finished);
-                    }
-                    Err(status) => status,
-                },
-                Err(status) => return self.not_run(status, seen),
-            };
-            // The connection may be gone while the execution goes on.
-            stream = self.attach(seen).await.map_err(|_| lost);
+        match timeout(ATTACH_TIME, self.client.plan(traced(request))).await {
+            Ok(Ok(plan)) => plan.into_inner().effect() != EffectClass::Mutation && self.grant.is_empty(),
+            Ok(Err(_)) | Err(_) => false,
         }
     }
 
@@ -189,7 +248,7 @@ impl Execution {
 
 impl Drop for Execution {
     fn drop(&mut self) {
-        if self.ended {
+        if self.ended || self.leaving.is_cancelled() {
             return;
         }
         let mut client = self.client.clone();
@@ -209,7 +268,7 @@ impl Drop for Execution {
 /// Passes output on until the execution ends. `seen` is the last sequence number that was passed on.
 async fn follow(
     events: &mut Streaming<ExecuteEvent>,
-    output: &mpsc::Sender<(OutputStream, Vec<u8>)>,
+    output: &mut Output,
     seen: &mut u64,
 ) -> Result<executor::Finished, Status> {
     loop {
@@ -220,8 +279,7 @@ async fn follow(
             Some(Kind::Output(chunk)) => {
                 let stream = OutputStream::try_from(chunk.stream())
                     .map_err(|malformed| Status::internal(malformed.to_string()))?;
-                // Without a reader only the result counts.
-                let _ = output.send((stream, chunk.data.into())).await;
+                output.pass(stream, chunk).await;
             }
             Some(Kind::Finished(finished)) => return Ok(finished),
             Some(Kind::Accepted(_) | Kind::Heartbeat(_) | Kind::HostCall(_)) | None => {}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Approval, Permission, ToolCall, ToolPlan, ToolVerdict};
+use domain::{Approval, Permission, Printed, ToolCall, ToolPlan, ToolVerdict};
 use model::ToolSpec;
 use tokio::{
     sync::watch,
@@ -115,8 +115,14 @@ impl Executor {
     }
 
     /// Starts a call. It ends with the returned handle, or when that is dropped.
-    pub(super) fn run(&self, call: ToolCall, permission: Option<Permission>, context: &Context) -> Running {
-        Running::start(self.client.clone(), call, permission, context)
+    pub(super) fn run(
+        &self,
+        call: ToolCall,
+        permission: Option<Permission>,
+        before: Option<Printed>,
+        context: &Context,
+    ) -> Running {
+        Running::start(self.client.clone(), call, permission, before, context)
     }
 }
 

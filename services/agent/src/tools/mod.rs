@@ -11,7 +11,7 @@ mod runbook;
 
 use std::sync::Arc;
 
-use domain::{CallId, ClientTool, Permission, ToolCall, ToolPlan, ToolResult};
+use domain::{CallId, ClientTool, Permission, Printed, ToolCall, ToolPlan, ToolResult};
 use futures_util::future::join_all;
 use model::ToolSpec;
 use wire::Transport;
@@ -103,7 +103,14 @@ impl Tools {
     }
 
     /// Starts a call. It ends with the returned handle, or when that is dropped.
-    pub(crate) fn run(&self, call: ToolCall, permission: Option<Permission>, context: &Context) -> Running {
+    /// With `before`, another process began it, and the log has that much of its output.
+    pub(crate) fn run(
+        &self,
+        call: ToolCall,
+        permission: Option<Permission>,
+        before: Option<Printed>,
+        context: &Context,
+    ) -> Running {
         if self.client.owns(&call) {
             Running::at_once(&call, || self.client.run(&call))
         } else if self.runbooks.owns(&call) {
@@ -111,7 +118,7 @@ impl Tools {
         } else if self.kept.owns(&call) {
             Running::at_once(&call, || self.kept.run(&call))
         } else {
-            self.executor.run(call, permission, context)
+            self.executor.run(call, permission, before, context)
         }
     }
 

@@ -1,8 +1,8 @@
 //! What goes into the machine and what comes out.
 
 use crate::{
-    CallId, EventKind, FailureCode, Message, MessageId, OutputStream, Permission, ToolCall, ToolPlan,
-    ToolResult, Usage,
+    CallId, EventKind, FailureCode, Message, MessageId, OutputStream, Permission, Printed, ToolCall,
+    ToolPlan, ToolResult, Usage,
 };
 
 /// What a driver tells the machine. What no longer fits is ignored: a late input is not an error.
@@ -65,6 +65,8 @@ pub enum Input {
     },
     /// The timer armed by [`Effect::ArmTimer`] rang.
     TimeUp,
+    /// Another process has taken the run over: what was in flight is to be begun again.
+    TakenOver,
     /// Somebody wants the run to stop.
     Cancelled {
         /// Why.
@@ -119,6 +121,8 @@ pub enum Effect {
         call: ToolCall,
         /// A person's permission, if it needed one.
         permission: Option<Permission>,
+        /// What the log has of its output, where another process ran it before.
+        printed: Printed,
     },
     /// Stop a tool.
     StopTool(CallId),

@@ -13,6 +13,9 @@ use super::{
 /// Calls that a run makes at most to get its answer into the form that was asked for.
 const FORM_CALLS: u32 = 2;
 
+/// How often a run is taken over that does not come further.
+const MOST_RECOVERIES: u32 = 3;
+
 const OUT_OF_TIME: Option<Closing> = Some(Closing::Ceiling(Ceiling::WallTime));
 
 impl Run {
@@ -47,6 +50,7 @@ impl Run {
                 }
             }
             Input::ToolFinished { call, result } => self.tool_finished(&mut step, call, result),
+            Input::TakenOver => self.taken_over(&mut step),
             Input::TimeUp => self.time_up(&mut step),
             Input::Cancelled { reason } => {
                 self.stop(&mut step, text::STOPPED, EventKind::RunCancelled { reason });
@@ -170,6 +174,29 @@ impl Run {
                     break;
                 }
                 call.id = CallId::new(format!("{given}_{number}"));
+            }
+        }
+    }
+
+    /// Goes on where another process was lost; not for ever, since what is in flight may be what loses them.
+    fn taken_over(&mut self, step: &mut Step) {
+        let in_flight = match &self.phase {
+            Phase::Ended(_) => return,
+            Phase::Fresh => return self.begin(step),
+            Phase::Calling { .. } | Phase::Compacting(_) | Phase::Planning { .. } | Phase::Acting { .. } => {
+                self.in_flight()
+            }
+        };
+        self.publish(step, EventKind::RunRecovered);
+        if self.recoveries > MOST_RECOVERIES {
+            let message = text::SEALED.to_owned();
+            let failed = EventKind::RunFailed { code: FailureCode::Internal, message };
+            return self.stop(step, text::ENDED, failed);
+        }
+        for effect in in_flight {
+            match effect {
+                Effect::CallModel { message, .. } => self.lost(step, &message),
+                other => step.effects.push(other),
             }
         }
     }

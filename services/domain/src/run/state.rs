@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use crate::{
     CallId, Ceiling, Closing, CompactionStarted, ContextSize, Effect, EventKind, Limits, Message, MessageId,
-    ModelCalled, Outcome, Permission, Role, RunStarted, ToolCall, ToolResult, Totals, Usage, UsageReported,
+    ModelCalled, Outcome, Permission, Printed, Role, RunStarted, ToolCall, ToolResult, Totals, Usage,
+    UsageReported,
 };
 
 use super::text;
@@ -32,6 +33,8 @@ pub struct Run {
     pub(super) form_calls: u32,
     /// The text of the last attempt that was abandoned.
     pub(super) draft: String,
+    /// How often it was taken over since it last came further.
+    pub(super) recoveries: u32,
     pub(super) steps: u32,
     pub(super) tool_calls: u32,
     /// Calls that ran and whose results the model has: the same call again would tell it nothing new.
@@ -62,6 +65,8 @@ pub(super) enum Phase {
 pub(super) struct Open {
     pub(super) call: ToolCall,
     pub(super) permission: Option<Permission>,
+    /// Bytes of text that it printed, on each stream.
+    pub(super) printed: Printed,
     pub(super) standing: Standing,
 }
 
@@ -93,6 +98,7 @@ impl Run {
             structured: false,
             form_calls: 0,
             draft: String::new(),
+            recoveries: 0,
             steps: 0,
             tool_calls: 0,
             made: HashSet::new(),
@@ -139,6 +145,11 @@ impl Run {
             | Phase::Planning { .. }
             | Phase::Acting { .. } => None,
         }
+    }
+
+    /// How often the run was taken over since it last came further.
+    pub fn recoveries(&self) -> u32 {
+        self.recoveries
     }
 
     /// What a driver that takes over must do: the effects that the log shows as begun and not ended.
@@ -210,6 +221,7 @@ impl Run {
                 let calls = assistant.message.tool_calls.clone();
                 self.remember_ids(&assistant.message);
                 self.messages.push(assistant.message.clone());
+                self.recoveries = 0;
                 self.phase = Phase::Planning { calls };
             }
             EventKind::ToolStarted { call, .. } => self.open(call, None),
@@ -235,8 +247,13 @@ impl Run {
                     self.draft = std::mem::take(partial);
                 }
             }
+            EventKind::ToolOutput { call, stream, text } => {
+                if let Some(open) = self.open_call(call) {
+                    *open.printed.on(*stream) += text.len() as u64;
+                }
+            }
+            EventKind::RunRecovered => self.recoveries = self.recoveries.saturating_add(1),
             EventKind::ThinkingDelta { .. }
-            | EventKind::ToolOutput { .. }
             | EventKind::CompactionFailed { .. }
             | EventKind::Notice { .. } => {}
         }
@@ -278,7 +295,8 @@ impl Run {
 
     fn open(&mut self, call: &ToolCall, permission: Option<Permission>) {
         self.tool_calls = self.tool_calls.saturating_add(1);
-        let open = Open { call: call.clone(), permission, standing: Standing::Open };
+        let printed = Printed::default();
+        let open = Open { call: call.clone(), permission, printed, standing: Standing::Open };
         match &mut self.phase {
             Phase::Acting { calls } => calls.push(open),
             Phase::Planning { .. }
@@ -300,6 +318,7 @@ impl Run {
         let Some(open) = self.open_call(id) else { return };
         open.standing = Standing::Ended;
         let call = open.call.clone();
+        self.recoveries = 0;
         self.answer(&call, Self::tool_message(&call, result));
         if result.elapsed.is_some() {
             self.made.insert((call.name, call.arguments));
@@ -343,6 +362,10 @@ impl Run {
 
 impl Open {
     pub(super) fn run(&self) -> Effect {
-        Effect::RunTool { call: self.call.clone(), permission: self.permission.clone() }
+        Effect::RunTool {
+            call: self.call.clone(),
+            permission: self.permission.clone(),
+            printed: self.printed,
+        }
     }
 }

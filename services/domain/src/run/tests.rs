@@ -70,6 +70,13 @@ impl Bench {
         step
     }
 
+    /// Another process folds the log and goes on.
+    fn take_over(&mut self) {
+        self.run = Run::fold(self.limits, &self.log);
+        self.todo.clear();
+        self.give(Input::TakenOver);
+    }
+
     /// Takes the `nth` thing to do and says how it ends, as `dice` will have it.
     fn advance(&mut self, nth: usize, dice: u8) {
         if self.todo.is_empty() {
@@ -174,6 +181,7 @@ fn started(messages: Vec<Message>) -> RunStarted {
         client_tools: Vec::new(),
         runbooks: Vec::new(),
         approvals: true,
+        setup: RunSetup::default(),
         account: String::new(),
         principal: String::new(),
     }
@@ -253,6 +261,7 @@ proptest! {
                 3 => { bench.give(Input::ToolFinished { call: CallId::new(dice.to_string()), result: ran("late") }); bench.resync(); }
                 4 => { bench.give(Input::TextDelta { message: MessageId::new("msg_0_0"), text: "stale".into() }); }
                 5 => { bench.give(Input::Begin); }
+                6 if dice < 60 => bench.take_over(),
                 _ => bench.advance(nth, dice),
             }
             if bench.run.outcome().is_some() { bench.todo = vec![Effect::Finish]; }
@@ -378,9 +387,27 @@ fn a_call_for_a_person_suspends_the_run_or_is_refused_where_there_is_none() {
 }
 
 #[test]
+fn a_run_that_never_comes_further_is_given_up() {
+    let mut bench = Bench::new(Limits::default());
+    for _ in 0..3 {
+        bench.take_over();
+        assert_eq!(bench.run.outcome(), None);
+    }
+    bench.advance(0, 1);
+    bench.take_over();
+    assert_eq!(bench.run.outcome(), None, "it came further");
+    for _ in 0..3 {
+        bench.take_over();
+    }
+    assert!(
+        matches!(bench.log.last(), Some(EventKind::RunFailed { message, .. }) if message == text::SEALED)
+    );
+}
+
+#[test]
 fn an_approved_call_runs_before_the_model_is_asked() {
     let mut bench = Bench::resuming(Limits::default());
-    let [Effect::RunTool { call, permission: Some(permission) }] = bench.todo.as_slice() else {
+    let [Effect::RunTool { call, permission: Some(permission), .. }] = bench.todo.as_slice() else {
         panic!("{:?}", bench.todo)
     };
     assert_eq!((call.id.as_str(), permission.grant.as_slice()), ("q", [1].as_slice()));

@@ -91,6 +91,9 @@ pub(super) const NOT_IN_FORM: &str = "the answer does not have the form that was
 pub(super) const NEVER_IN_FORM: &str =
     "The model did not give its answer in the form that `response_format` asks for, also when asked again.";
 
+pub(super) const SEALED: &str = "The process that drove this run was lost again and again at the same point, so the \
+    run was given up there.";
+
 pub(super) const NO_ANSWER_IN_TIME: &str = "The run took too long, and the model gave no answer in time.";
 
 /// Asks for a summary.

@@ -56,6 +56,7 @@ impl Progress {
             EventKind::AttemptAbandoned { reason, .. } | EventKind::CompactionFailed { reason, .. } => {
                 self.line("!", reason);
             }
+            EventKind::RunRecovered => self.line("!", "the server was lost; the run goes on"),
             EventKind::Notice { text } => self.line("", text),
             EventKind::CompactionStarted(_) => self.line("", "compacting the conversation"),
             EventKind::AssistantMessage(_)

@@ -23,7 +23,8 @@ pub(super) fn weight(event: &Event) -> usize {
         }
         EventKind::CompactionFailed { reason, .. } => reason.len(),
         EventKind::Notice { text } => text.len(),
-        EventKind::ModelCalled(_)
+        EventKind::RunRecovered
+        | EventKind::ModelCalled(_)
         | EventKind::CompactionStarted(_)
         | EventKind::UsageReported(_)
         | EventKind::ClientToolRequested { .. }

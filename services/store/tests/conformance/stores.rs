@@ -138,6 +138,7 @@ pub(crate) fn began() -> EventKind {
         structured: false,
         client_tools: vec![],
         approvals: false,
+        setup: domain::RunSetup::default(),
         runbooks: vec![],
         account: "acme".into(),
         principal: "someone".into(),

@@ -19,6 +19,7 @@ fn run(percent: Option<u64>, window: u64) -> (Run, Step) {
         client_tools: Vec::new(),
         runbooks: Vec::new(),
         approvals: false,
+        setup: crate::RunSetup::default(),
         account: String::new(),
         principal: String::new(),
     }));

@@ -1,0 +1,65 @@
+//! What whoever takes a run over needs.
+
+use std::time::Duration;
+
+use domain::{Limits, RunSetup};
+
+use crate::agent as wire;
+
+impl From<RunSetup> for wire::RunSetup {
+    fn from(setup: RunSetup) -> Self {
+        Self {
+            system: setup.system,
+            response_format_json: setup.response_format,
+            limits: Some(setup.limits.into()),
+            session: setup.session,
+            standing_grants: setup.standing,
+        }
+    }
+}
+
+impl From<wire::RunSetup> for RunSetup {
+    fn from(setup: wire::RunSetup) -> Self {
+        Self {
+            system: setup.system,
+            response_format: setup.response_format_json,
+            limits: setup.limits.map(Into::into).unwrap_or_default(),
+            session: setup.session,
+            standing: setup.standing_grants,
+        }
+    }
+}
+
+impl From<Limits> for wire::RunLimits {
+    fn from(limits: Limits) -> Self {
+        Self {
+            steps: limits.steps,
+            tool_calls: limits.tool_calls,
+            parallel_tools: limits.parallel_tools,
+            tokens: limits.tokens,
+            cost_usd: limits.cost_usd,
+            wall_time: limits.wall_time.try_into().ok(),
+            answer_time: limits.answer_time.try_into().ok(),
+            compaction_percent: limits.compaction_percent,
+        }
+    }
+}
+
+impl From<wire::RunLimits> for Limits {
+    fn from(limits: wire::RunLimits) -> Self {
+        let default = Self::default();
+        let time = |time: Option<prost_types::Duration>, usual: Duration| {
+            time.and_then(|time| time.try_into().ok()).unwrap_or(usual)
+        };
+        Self {
+            steps: limits.steps,
+            tool_calls: limits.tool_calls,
+            parallel_tools: limits.parallel_tools,
+            tokens: limits.tokens,
+            cost_usd: limits.cost_usd,
+            wall_time: time(limits.wall_time, default.wall_time),
+            answer_time: time(limits.answer_time, default.answer_time),
+            compaction_percent: limits.compaction_percent,
+        }
+    }
+}

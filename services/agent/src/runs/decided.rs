@@ -1,0 +1,51 @@
+//! Calls that a person decided about: each permission counts once.
+
+use domain::{EventKind, LogId, Permission, ToolCall};
+use store::Post;
+
+use super::{
+    Runs,
+    open_calls::{self, Settled},
+};
+use crate::tools::{Context, Tools};
+
+impl Runs {
+    /// The event that settles a call. A permission counts once, and only where the run that asked is known.
+    pub(super) async fn settled(
+        &self,
+        settled: Settled,
+        tools: &Tools,
+        context: &Context,
+    ) -> Result<EventKind, store::Error> {
+        let (call, permission) = match settled {
+            Settled::Resolved(event) => return Ok(event),
+            Settled::Approved(call, permission) => (call, permission),
+        };
+        if let Err(why) = self.use_up(&call, &permission, context).await? {
+            return Ok(open_calls::refused(call, why));
+        }
+        let plan = tools.plan(std::slice::from_ref(&call), context).await.into_iter().next();
+        let (description, toolset) = plan.map(|plan| (plan.description, plan.toolset)).unwrap_or_default();
+        Ok(EventKind::CallApproved { call, description, toolset, permission })
+    }
+
+    /// Takes note, in the log of the run that asked, that a call was allowed; the inner error is why it does not count.
+    async fn use_up(
+        &self,
+        call: &ToolCall,
+        permission: &Permission,
+        context: &Context,
+    ) -> Result<Result<(), &'static str>, store::Error> {
+        let log = LogId::from(&permission.run);
+        match self.log.entry(&log).await {
+            Ok(entry) if entry.meta.account == context.account => {}
+            Ok(_) | Err(store::Error::UnknownLog(_)) => return Ok(Err(open_calls::FORGOTTEN)),
+            Err(error) => return Err(error),
+        }
+        let taker = context.run.as_str().as_bytes().to_vec();
+        match self.log.post(&log, &format!("approved/{}", call.id), taker).await? {
+            Post::First => Ok(Ok(())),
+            Post::Earlier(_) => Ok(Err(open_calls::USED_UP)),
+        }
+    }
+}

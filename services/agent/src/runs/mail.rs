@@ -1,0 +1,64 @@
+//! What other agents tell the driver of a run, through the inbox of its log.
+
+use std::sync::Arc;
+
+use domain::{Input, LogId};
+use store::{Head, Posted, Store};
+use tokio::sync::watch;
+
+use super::Progress;
+
+/// Key of the wish that a run stops; the payload says why.
+pub(super) const CANCEL: &str = "cancel";
+/// Beginning of the keys that say that somebody reads the run.
+pub(super) const READING: &str = "reading/";
+
+/// The inbox of a run that is driven here.
+pub(crate) struct Mail {
+    store: Arc<dyn Store>,
+    log: LogId,
+    head: Option<watch::Receiver<Head>>,
+    /// The last entry that was looked at.
+    pub(crate) taken: u64,
+}
+
+impl Mail {
+    pub(crate) fn new(store: Arc<dyn Store>, log: LogId) -> Self {
+        Self { store, log, head: None, taken: 0 }
+    }
+
+    /// What has come, once something has. Dropping it loses nothing.
+    pub(crate) async fn next(&mut self, progress: &Arc<Progress>) -> Option<Input> {
+        let posted = match self.wait().await {
+            Ok(posted) => posted,
+            Err(error) => {
+                tracing::warn!(%error, "the inbox of a run cannot be read");
+                std::future::pending().await
+            }
+        };
+        let mut input = None;
+        for entry in posted {
+            self.taken = entry.entry;
+            if entry.key == CANCEL {
+                let reason = String::from_utf8_lossy(&entry.payload).into_owned();
+                input = Some(Input::Cancelled { reason });
+            } else if entry.key.starts_with(READING) {
+                progress.is_read_elsewhere();
+            }
+        }
+        input
+    }
+
+    async fn wait(&mut self) -> Result<Vec<Posted>, store::Error> {
+        let head = match &mut self.head {
+            Some(head) => head,
+            none => none.insert(self.store.head(&self.log).await?),
+        };
+        let taken = self.taken;
+        if head.wait_for(|head| head.inbox > taken).await.is_err() {
+            // The log is gone: nothing will come.
+            std::future::pending::<()>().await;
+        }
+        self.store.posted(&self.log, taken).await
+    }
+}

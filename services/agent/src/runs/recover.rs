@@ -1,0 +1,179 @@
+//! Runs that another process left behind: taken over and driven on from their logs.
+
+use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+
+use domain::{Event, EventKind, Input, Run, RunId, RunStarted, Timestamp};
+use runtime::clock;
+use store::{Batch, Lease};
+use tokio::time::{Instant, interval};
+
+use super::{Progress, Runs};
+use crate::{
+    driver::{Driver, Form, Setup},
+    tools::{Context, NoExecutor, Unusable},
+};
+
+/// How often this agent looks for runs whose agent is gone.
+const PERIOD: Duration = Duration::from_secs(1);
+/// How many it takes over at a time.
+const AT_ONCE: usize = 16;
+/// Events that are read at a time.
+const PAGE: NonZeroUsize = NonZeroUsize::new(512).unwrap();
+
+/// Why a run cannot be driven on.
+#[derive(Debug, thiserror::Error)]
+enum Stuck {
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// It may work later.
+    #[error(transparent)]
+    Executor(#[from] NoExecutor),
+    #[error("{0} runs go on here already")]
+    Full(usize),
+    /// It will never work here.
+    #[error("{0}")]
+    Impossible(String),
+}
+
+impl From<Unusable> for Stuck {
+    fn from(unusable: Unusable) -> Self {
+        Self::Impossible(unusable.to_string())
+    }
+}
+
+/// A log that is this agent's now.
+struct Left {
+    lease: Lease,
+    run: Run,
+    id: RunId,
+    started: RunStarted,
+    began: Timestamp,
+    position: u64,
+}
+
+impl Runs {
+    /// Looks for runs whose agent is gone until this one closes.
+    pub(crate) fn keep_recovering(self: &Arc<Self>) {
+        let runs = Arc::clone(self);
+        let closing = self.closing.clone();
+        self.tasks.spawn(closing.run_until_cancelled_owned(async move {
+            let mut ticks = interval(PERIOD);
+            loop {
+                ticks.tick().await;
+                if let Err(error) = runs.recover().await {
+                    tracing::warn!(%error, "runs of lost agents cannot be looked for");
+                }
+            }
+        }));
+    }
+
+    async fn recover(&self) -> Result<(), store::Error> {
+        let owner = self.heart.beats().await?;
+        for log in self.log.abandoned(AT_ONCE).await? {
+            let Some(lease) = self.log.claim(&log, &owner).await? else { continue };
+            if let Err(error) = self.take_over(lease.clone()).await {
+                tracing::warn!(log = log.as_str(), %error, "a run cannot be taken over now");
+                self.log.release(lease).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_over(&self, lease: Lease) -> Result<(), Stuck> {
+        let left = self.fold(lease).await?;
+        if left.run.outcome().is_some() {
+            return Ok(self.put_away(left).await?);
+        }
+        tracing::info!(run = %left.id, position = left.position, "a run is taken over");
+        match self.drive_on(&left).await {
+            Err(Stuck::Impossible(why)) => Ok(self.give_up(left, why).await?),
+            driven => driven,
+        }
+    }
+
+    async fn fold(&self, lease: Lease) -> Result<Left, Stuck> {
+        let mut events: Vec<Arc<Event>> = Vec::new();
+        loop {
+            let after = events.last().map_or(0, |event| event.position);
+            let page = self.log.read(lease.log(), after, PAGE).await?;
+            if page.is_empty() {
+                break;
+            }
+            events.extend(page);
+        }
+        let Some(EventKind::RunStarted(started)) = events.first().map(|event| &event.kind) else {
+            return Err(Stuck::Impossible("its log does not begin with its start".to_owned()));
+        };
+        let started = started.clone();
+        let run = Run::fold(started.setup.limits, events.iter().map(|event| &event.kind));
+        let (id, began) = events.first().map_or_else(
+            || (RunId::new(lease.log().as_str()), Timestamp::default()),
+            |first| (first.run.clone(), first.time),
+        );
+        let position = events.last().map_or(0, |event| event.position);
+        Ok(Left { lease, run, id, started, began, position })
+    }
+
+    /// Nobody will answer what was posted to a run that has ended.
+    async fn put_away(&self, left: Left) -> Result<(), store::Error> {
+        let posted = self.log.posted(left.lease.log(), 0).await?;
+        if let Some(last) = posted.last() {
+            let batch = Batch::new(left.position, Vec::new()).taking(last.entry);
+            self.log.append(&left.lease, batch).await?;
+        }
+        self.log.release(left.lease).await
+    }
+
+    async fn give_up(&self, mut left: Left, why: String) -> Result<(), store::Error> {
+        let text = format!("The run was interrupted and cannot go on: {why}");
+        let kinds = left.run.step(Input::Broken { text }).events;
+        let events = super::stamped(&left.id, left.position, kinds);
+        self.log.append(&left.lease, Batch::new(left.position, events)).await?;
+        self.log.release(left.lease).await
+    }
+
+    async fn drive_on(&self, left: &Left) -> Result<(), Stuck> {
+        let Left { lease, run, id, started, began, position } = left;
+        let model =
+            self.models.get(Some(&started.model)).map_err(|error| Stuck::Impossible(error.to_string()))?;
+        let form = match started.setup.response_format.as_str() {
+            "" => None,
+            text => serde_json::from_str(text).ok().and_then(|format| Form::read(format).ok().flatten()),
+        };
+        let offer = self.tools.offer().await?;
+        let result_tokens = self.tool_result_tokens(started.context_window);
+        let (tools, offer) = self.tools.for_run(started.client_tools.clone(), offer, result_tokens)?;
+        let (cancel, limits) = (self.closing.child_token(), started.setup.limits);
+        let progress = Arc::new(Progress::taken_over(id.clone(), started, *began, cancel.clone()));
+        progress.update(run, *position);
+        let seat = self.table.admit(&progress, self.config.max_runs).map_err(Stuck::Full)?;
+        let gone = u64::try_from(clock::unix_nanos().saturating_sub(began.0)).unwrap_or(0);
+        let wall_time = limits.wall_time.saturating_sub(Duration::from_nanos(gone));
+        let context = Context {
+            run: id.clone(),
+            account: started.account.clone(),
+            principal: started.principal.clone(),
+            session: started.setup.session.clone(),
+            standing: started.setup.standing.iter().cloned().map(Into::into).collect(),
+            deadline: Instant::now() + wall_time + limits.answer_time,
+            leaving: self.leaving.clone(),
+        };
+        let setup = Setup {
+            log: self.log(),
+            lease: lease.clone(),
+            tools,
+            specs: Arc::clone(&offer.specs),
+            system: started.setup.system.clone(),
+            form,
+            context,
+            model,
+            wall_time,
+            cancel,
+            progress: Arc::clone(&progress),
+        };
+        // Whoever read the run comes back, or the grace ends it.
+        drop(self.read_here(Arc::clone(&progress)));
+        self.spawn(Driver::taking_over(setup, run.clone(), *position), progress, seat);
+        Ok(())
+    }
+}
