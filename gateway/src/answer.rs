@@ -58,6 +58,8 @@ impl From<Interruption> for Problem {
 pub(crate) struct Answer {
     run_id: String,
     events: Streaming<wire::agent::Event>,
+    /// The last position that the client has seen.
+    after: u64,
     deadline: Instant,
     ending: CancellationToken,
     over: bool,
@@ -67,12 +69,13 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn new(
         started: Started,
+        after: u64,
         deadline: Instant,
         ending: CancellationToken,
         permit: OwnedSemaphorePermit,
     ) -> Self {
         let Started { run_id, events } = started;
-        Self { run_id, events, deadline, ending, over: false, _permit: permit }
+        Self { run_id, events, after, deadline, ending, over: false, _permit: permit }
     }
 
     pub(crate) fn run_id(&self) -> &str {
@@ -134,7 +137,9 @@ impl<P: Projection> Frames<P> {
     async fn frame(&mut self) -> Result<Option<Bytes>, Interruption> {
         while let Some(event) = self.answer.next().await? {
             let position = event.position;
-            if let Some(frame) = self.projection.frame(event) {
+            // What the client has seen still tells the projection what later events need.
+            let frame = self.projection.frame(event).filter(|_| position > self.answer.after);
+            if let Some(frame) = frame {
                 return Ok(Some(frame.encode(Some(&FrameId { run: self.answer.run_id(), position }))));
             }
         }

@@ -10,6 +10,7 @@
 //! * `body`, `problem`: JSON bodies in, JSON errors out
 //! * `upstream`: the agent
 //! * `approvals`: what people decide, signed
+//! * `resume`: requests that come again
 //! * `answer`, `sse`: one run as a stream of frames; a dialect says which
 //! * `holmes`: the current HolmesGPT dialect
 //! * `runs`, `ops`: the routes that are no dialect
@@ -24,6 +25,7 @@ mod guard;
 mod holmes;
 mod ops;
 mod problem;
+mod resume;
 mod router;
 mod runs;
 mod server;

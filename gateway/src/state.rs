@@ -4,9 +4,17 @@ use std::sync::Arc;
 
 use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 use wire::agent::ChatRequest;
 
-use crate::{answer::Answer, approvals::Approvals, config::Config, problem::Problem, upstream::Upstream};
+use crate::{
+    answer::Answer,
+    approvals::Approvals,
+    config::Config,
+    problem::Problem,
+    resume::Cursor,
+    upstream::{Started, Upstream},
+};
 
 /// The account of all requests.
 pub(crate) const ACCOUNT: &str = "default";
@@ -33,9 +41,21 @@ impl Shared {
 
     /// Starts a run for a question.
     pub(crate) async fn ask(&self, question: ChatRequest) -> Result<Answer, Problem> {
+        self.read(self.upstream.chat(question, self.config.answer_deadline), 0).await
+    }
+
+    /// Goes on with the answer of a run.
+    pub(crate) async fn attach(&self, cursor: Cursor) -> Result<Answer, Problem> {
+        self.read(self.upstream.watch(cursor.run, self.config.answer_deadline), cursor.after).await
+    }
+
+    async fn read(
+        &self,
+        starting: impl Future<Output = Result<Started, Status>>,
+        after: u64,
+    ) -> Result<Answer, Problem> {
         let permit = Arc::clone(&self.answers).try_acquire_owned().map_err(|_| Problem::overloaded())?;
         let deadline = Instant::now() + self.config.answer_deadline;
-        let started = self.upstream.chat(question, self.config.answer_deadline).await?;
-        Ok(Answer::new(started, deadline, self.ending.clone(), permit))
+        Ok(Answer::new(starting.await?, after, deadline, self.ending.clone(), permit))
     }
 }

@@ -8,7 +8,7 @@ use wire::{
     Transport,
     agent::{
         CancelRunRequest, ChatRequest, Event, GetReadinessRequest, GetReadinessResponse, GetRunRequest,
-        ListModelsRequest, ListRunsRequest, RunInfo, RunState, agent_client::AgentClient,
+        ListModelsRequest, ListRunsRequest, RunInfo, RunState, WatchRequest, agent_client::AgentClient,
     },
 };
 
@@ -47,6 +47,13 @@ impl Upstream {
         let run_id =
             response.metadata().get(wire::RUN_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
         Ok(Started { run_id: run_id.to_owned(), events: response.into_inner() })
+    }
+
+    /// Reads a run from its start. Dropping its events says that the reader left.
+    pub(crate) async fn watch(&self, run_id: String, deadline: Duration) -> Result<Started, Status> {
+        let asked = WatchRequest { caller: None, run_id: run_id.clone(), after_position: 0 };
+        let response = within(self.agent().watch(request(asked, deadline))).await?;
+        Ok(Started { run_id, events: response.into_inner() })
     }
 
     /// Names of the models, in the order of the configuration.

@@ -27,14 +27,17 @@ use std::sync::Arc;
 
 use axum::{
     Extension, Json, Router,
-    extract::{Request, State},
+    extract::{
+        Path, Query, Request, State,
+        rejection::{PathRejection, QueryRejection},
+    },
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
 use grants::Decider;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use runtime::clock;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use wire::agent::ChatRequest;
 
 use crate::{
@@ -42,6 +45,7 @@ use crate::{
     body,
     exchange::{RUN_ID, RequestId},
     problem::Problem,
+    resume::{Again, Cursor},
     sse,
     state::{ACCOUNT, Shared},
 };
@@ -54,6 +58,7 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/api/chat", post(chat))
         .route("/api/stream/chat", post(stream_chat))
         .route("/api/model", get(models))
+        .route("/api/runs/{id}/events", get(events))
         .merge(older::routes())
 }
 
@@ -75,20 +80,53 @@ async fn stream_chat(
     answer_chat(&shared, id, request, true).await
 }
 
+#[derive(Deserialize)]
+struct EventsQuery {
+    /// The last position that the client has seen.
+    #[serde(default)]
+    after: u64,
+}
+
+/// `GET /api/runs/{id}/events`: the stream of a run, for an `EventSource`.
+async fn events(
+    State(shared): State<Arc<Shared>>,
+    Extension(id): Extension<RequestId>,
+    run: Result<Path<String>, PathRejection>,
+    query: Result<Query<EventsQuery>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let bad = |why: String| Problem::new(StatusCode::BAD_REQUEST, &why);
+    let Path(run) = run.map_err(|error| bad(error.body_text()))?;
+    let Query(EventsQuery { after }) = query.map_err(|error| bad(error.body_text()))?;
+    // A browser that reconnects knows better than the address that it was given.
+    let cursor = Again::of(&headers)?.cursor.unwrap_or(Cursor { run: run.clone(), after });
+    if cursor.run != run {
+        return Err(bad("Last-Event-ID: it belongs to another run".to_owned()));
+    }
+    let answer = shared.attach(cursor).await?;
+    let encoder = Encoder::new(id.into_string(), shared.approvals.clone());
+    Ok(with_run_id(answer.stream(encoder, shared.config.heartbeat), &run))
+}
+
 async fn answer_chat(
     shared: &Shared,
     id: RequestId,
     request: Request,
     streams: bool,
 ) -> Result<Response, Problem> {
+    let again = Again::of(request.headers())?;
+    let route = request.uri().path().to_owned();
     let body = body::read_json(request, &shared.config).await?;
     let request::Question { stream, mut chat, decided } = request::parse(&body, streams)?;
+    again.mark(&route, &body, &mut chat);
     drop(body);
     let by = Decider { account: ACCOUNT, principal: "", now: clock::unix_nanos() / 1_000_000_000 };
-    if let Err(nothing) = decided.apply(&mut chat, shared.approvals.as_ref(), by) {
+    if again.cursor.is_none()
+        && let Err(nothing) = decided.apply(&mut chat, shared.approvals.as_ref(), by)
+    {
         return Ok(refused(&nothing.to_string(), stream));
     }
-    let answer = ask(shared, chat).await?;
+    let answer = ask(shared, chat, again).await?;
     let run_id = answer.run_id().to_owned();
     let encoder = Encoder::new(id.into_string(), shared.approvals.clone());
     let response = if stream {
@@ -112,8 +150,11 @@ fn refused(why: &str, stream: bool) -> Response {
     sse::response(futures_util::stream::iter([frame]))
 }
 
-/// Asks the agent. By configuration the default model stands for unknown ones.
-async fn ask(shared: &Shared, mut chat: ChatRequest) -> Result<Answer, Problem> {
+/// Asks the agent, or goes on with what it answers. By configuration the default model stands for unknown ones.
+async fn ask(shared: &Shared, mut chat: ChatRequest, again: Again) -> Result<Answer, Problem> {
+    if let Some(cursor) = again.cursor {
+        return shared.attach(cursor).await;
+    }
     if shared.config.unknown_model_falls_back && !chat.model.is_empty() {
         let known = shared.upstream.models().await?;
         if !known.contains(&chat.model) {

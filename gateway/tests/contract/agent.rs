@@ -132,8 +132,15 @@ impl Agent for Stage {
         Ok(response)
     }
 
-    async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<Events>, Status> {
-        Err(Status::unimplemented("not needed here"))
+    async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Events>, Status> {
+        let asked = request.into_inner();
+        if asked.run_id != "run-1" {
+            return Err(Status::not_found(format!("there is no run {}", asked.run_id)));
+        }
+        assert_eq!(asked.after_position, 0, "a projection needs the whole log");
+        let (sender, events) = mpsc::channel(1);
+        tokio::spawn(perform(Arc::clone(&self.act), self.clone(), sender));
+        Ok(Response::new(Box::pin(ReceiverStream::new(events))))
     }
 
     async fn list_models(

@@ -9,6 +9,7 @@ mod compaction;
 mod conversation;
 mod doors;
 mod older;
+mod resume;
 mod routes;
 mod sizes;
 mod streams;

@@ -83,8 +83,8 @@ pub fn verify(keys: &KeyRing, signed: &[u8], now: i64) -> Result<Grant, Invalid>
 }
 
 /// The digest by which a grant names the arguments that it covers.
-pub fn sha256(text: &str) -> Vec<u8> {
-    digest::digest(&digest::SHA256, text.as_bytes()).as_ref().to_vec()
+pub fn sha256(text: impl AsRef<[u8]>) -> Vec<u8> {
+    digest::digest(&digest::SHA256, text.as_ref()).as_ref().to_vec()
 }
 
 #[cfg(test)]

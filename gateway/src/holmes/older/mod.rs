@@ -23,7 +23,7 @@ use axum::{
 };
 use http::StatusCode;
 
-use crate::{body, exchange::RequestId, problem::Problem, state::Shared};
+use crate::{body, exchange::RequestId, problem::Problem, resume::Again, state::Shared};
 use reply::{Encoder, Whole};
 use request::Asked;
 
@@ -66,10 +66,13 @@ async fn answer(
     read: Read,
     delivery: Delivery,
 ) -> Result<Response, Problem> {
+    let again = Again::of(request.headers())?;
+    let route = request.uri().path().to_owned();
     let body = body::read_json(request, &shared.config).await?;
-    let Asked { chat, form, shown } = read(&body)?;
+    let Asked { mut chat, form, shown } = read(&body)?;
+    again.mark(&route, &body, &mut chat);
     drop(body);
-    let answer = super::ask(&shared, chat).await?;
+    let answer = super::ask(&shared, chat, again).await?;
     let run_id = answer.run_id().to_owned();
     let encoder = encode::Encoder::new(id.into_string(), None);
     let response = match delivery {

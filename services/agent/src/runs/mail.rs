@@ -18,13 +18,17 @@ pub(crate) struct Mail {
     store: Arc<dyn Store>,
     log: LogId,
     head: Option<watch::Receiver<Head>>,
-    /// The last entry that was looked at.
-    pub(crate) taken: u64,
+    taken: u64,
 }
 
 impl Mail {
     pub(crate) fn new(store: Arc<dyn Store>, log: LogId) -> Self {
         Self { store, log, head: None, taken: 0 }
+    }
+
+    /// The last entry that was looked at.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// What has come, once something has. Dropping it loses nothing.
