@@ -243,7 +243,7 @@ async fn a_run_is_watched_from_any_position_by_its_own_account() {
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_model_call() {
-    let bench = Bench::start().await;
+    let bench = Bench::start_with(|start| start.env("SLEUTH_DISCONNECT_GRACE", "0")).await;
     let slow = json!({ "ask": script(&json!({ "latency_ms": 60_000 })), "model": "gpt", "stream": true });
     let stream = Stream::open(&bench.sleuth.url("/api/chat").unwrap(), &slow).await.unwrap();
     assert!(bench.openai.until_in_flight(1, SOON).await, "the model was never asked");
@@ -254,7 +254,7 @@ async fn a_client_that_leaves_ends_the_model_call() {
 
 #[tokio::test]
 async fn a_client_that_leaves_ends_the_command() {
-    let bench = Bench::start().await;
+    let bench = Bench::start_with(|start| start.env("SLEUTH_DISCONNECT_GRACE", "0")).await;
     let command = bash("tail -f /dev/null");
     let slow = json!({ "ask": script(&json!({ "steps": [[command]] })), "model": "gpt", "stream": true });
     let mut stream = Stream::open(&bench.sleuth.url("/api/chat").unwrap(), &slow).await.unwrap();

@@ -177,6 +177,9 @@ pub(crate) struct Storage {
     /// Bytes of runs that have ended above which the oldest go; in GiB. [default: 10]
     #[arg(long, env = "SLEUTH_KEEP_GIB", value_name = "GIB")]
     pub(crate) keep_gib: Option<u32>,
+    /// Seconds that a run goes on after its last reader has left. [default: 60; 0 with memory:]
+    #[arg(long, env = "SLEUTH_DISCONNECT_GRACE", value_name = "SECONDS")]
+    pub(crate) disconnect_grace: Option<u64>,
 }
 
 /// How questions are answered.

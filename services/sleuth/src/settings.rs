@@ -44,6 +44,7 @@ pub(crate) struct File {
     store: Option<String>,
     keep_days: Option<u32>,
     keep_gib: Option<u32>,
+    disconnect_grace: Option<u64>,
     log: Option<String>,
     log_format: Option<LogFormat>,
 }
@@ -142,6 +143,13 @@ impl File {
             logs: None,
             bytes: Some(u64::from(gib) << 30),
         }
+    }
+
+    /// How long a run goes on without a reader. One that comes back later finds it only where runs are kept.
+    pub(crate) fn disconnect_grace(&self, flags: &Storage, lasts: bool) -> Duration {
+        let usual = if lasts { 60 } else { 0 };
+        let seconds = flags.disconnect_grace.or(self.disconnect_grace).unwrap_or(usual);
+        Duration::from_secs(seconds).min(LONGEST)
     }
 
     /// Where metrics are served, if anywhere.

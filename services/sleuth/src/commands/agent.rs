@@ -5,7 +5,7 @@ use runtime::{address::Address, signals};
 use super::{Context, with_metrics};
 use crate::{
     cli::Agent,
-    services::{Storage, agent, models, serve_agent},
+    services::{Storage, lasting_agent, models, serve_agent},
     settings::api_key,
 };
 
@@ -18,7 +18,11 @@ pub(super) async fn run(context: Context, flags: Agent) -> anyhow::Result<()> {
     let executor = file.executor_url(flags.executor.as_deref());
     let storage =
         Storage::open(file.place(&flags.storage, &flags.data)?, file.retention(&flags.storage)).await?;
-    let agent = agent(file.agent(&flags.answering)?, models, &executor, storage.store())?;
+    let config = agent::Config {
+        disconnect_grace: file.disconnect_grace(&flags.storage, storage.lasts()),
+        ..file.agent(&flags.answering)?
+    };
+    let agent = lasting_agent(config, models, &executor, &storage)?;
     tracing::info!(grpc = %listener.address()?, executor, "the agent is ready");
     let metrics = file.metrics_address(flags.metrics.as_deref());
     with_metrics(metrics, &telemetry, &shutdown, serve_agent(&agent, listener, shutdown.clone())).await

@@ -11,7 +11,7 @@ use wire::transport;
 use super::Context;
 use crate::{
     cli::Serve,
-    services::{Storage, Supervisor, agent, models, serve_agent, signing_key},
+    services::{Storage, Supervisor, lasting_agent, models, serve_agent, signing_key},
     settings::api_key,
 };
 
@@ -31,7 +31,11 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     let hidden = data.map(|data| data.path);
     let executor = Supervisor::start(log, file.toolsets(flags.toolsets), key.public(), hidden).await?;
     let default_model = models.default_name().to_owned();
-    let agent = agent(file.agent(&flags.answering)?, models, executor.address(), storage.store())?;
+    let config = agent::Config {
+        disconnect_grace: file.disconnect_grace(&flags.storage, storage.lasts()),
+        ..file.agent(&flags.answering)?
+    };
+    let agent = lasting_agent(config, models, executor.address(), &storage)?;
     tracing::info!(
         http = %http.local_addr()?, grpc = %grpc.address()?, model = default_model,
         "sleuth is ready"

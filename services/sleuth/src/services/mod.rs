@@ -34,8 +34,21 @@ pub(crate) fn models(file: &File, list: Option<&PathBuf>) -> anyhow::Result<Cata
         .context("cannot load the models")
 }
 
+/// An agent that keeps its runs in a store that others may share, and goes on with the runs of those that are lost.
+pub(crate) fn lasting_agent(
+    config: agent::Config,
+    models: Catalogue,
+    executor: &str,
+    storage: &Storage,
+) -> anyhow::Result<Agent> {
+    let config = agent::Config { hands_over: storage.lasts(), ..config };
+    let agent = agent(config, models, executor, storage.store())?;
+    agent.recover();
+    Ok(agent)
+}
+
 /// An agent that keeps its runs in a store and whose executor is at an address.
-pub(crate) fn agent(
+fn agent(
     config: agent::Config,
     models: Catalogue,
     executor: &str,

@@ -48,12 +48,14 @@ impl Place {
 #[derive(Debug)]
 pub(crate) struct Storage {
     store: Arc<dyn Store>,
+    lasts: bool,
     _sweeping: AbortOnDropHandle<()>,
 }
 
 impl Storage {
     /// Opens the store at a place.
     pub(crate) async fn open(place: Place, keep: Retention) -> anyhow::Result<Self> {
+        let lasts = !matches!(place, Place::Memory);
         let store: Arc<dyn Store> = match place {
             Place::Memory => Arc::new(Memory::default()),
             Place::Sqlite(folder) => Arc::new(Sqlite::open(&folder)?),
@@ -63,12 +65,17 @@ impl Storage {
             }
         };
         let sweeping = tokio::spawn(sweep(Arc::clone(&store), keep));
-        Ok(Self { store, _sweeping: AbortOnDropHandle::new(sweeping) })
+        Ok(Self { store, lasts, _sweeping: AbortOnDropHandle::new(sweeping) })
     }
 
     /// The store.
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store)
+    }
+
+    /// Whether it outlives this process.
+    pub(crate) fn lasts(&self) -> bool {
+        self.lasts
     }
 }
 
