@@ -7,11 +7,13 @@
 //! * [`Inbox`]: what others tell the owner of a log
 //! * [`Blobs`]: large bodies beside a log
 //! * [`Catalog`]: the logs there are, and which of them go
+//! * [`Accounts`]: whom logs belong to, and the credentials that prove it
 //! * [`follow`], [`tail`]: readers of a log, and of a run, from any position, without gap or repeat
 //! * [`Memory`]: a store that ends with its process
 //! * [`Sqlite`]: a store in a directory, for one process
 //! * [`Postgres`]: a store in a database, for any number of processes
 
+mod accounts;
 mod blobs;
 mod catalog;
 mod error;
@@ -28,6 +30,7 @@ mod sqlite;
 mod state;
 mod tail;
 
+pub use accounts::{Account, Accounts, Credential, CredentialKind, DEFAULT_ACCOUNT};
 pub use blobs::{BlobId, Blobs};
 pub use catalog::{Catalog, Entry, Query, Retention};
 pub use error::Error;
@@ -40,7 +43,7 @@ pub use sqlite::{OpenError as SqliteError, Sqlite};
 pub use state::State;
 pub use tail::{follow, tail};
 
-/// Everything that is kept of runs and sessions.
-pub trait Store: EventLog + Ownership + Inbox + Blobs + Catalog + std::fmt::Debug {}
+/// Everything that is kept.
+pub trait Store: EventLog + Ownership + Inbox + Blobs + Catalog + Accounts + std::fmt::Debug {}
 
-impl<T: EventLog + Ownership + Inbox + Blobs + Catalog + std::fmt::Debug> Store for T {}
+impl<T: EventLog + Ownership + Inbox + Blobs + Catalog + Accounts + std::fmt::Debug> Store for T {}

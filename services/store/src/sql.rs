@@ -2,7 +2,7 @@
 
 use domain::Outcome;
 
-use crate::{Kind, State};
+use crate::{CredentialKind, Kind, State};
 
 /// Bytes of events that one read returns, unless a single event has more.
 pub(crate) const PAGE_BYTES: usize = 4 << 20;
@@ -52,6 +52,23 @@ pub(crate) fn kind(code: i16) -> Option<Kind> {
     Some(match code {
         0 => Kind::Run,
         1 => Kind::Session,
+        _ => return None,
+    })
+}
+
+pub(crate) fn of_credential(kind: CredentialKind) -> i16 {
+    match kind {
+        CredentialKind::Key => 0,
+        CredentialKind::JoinToken => 1,
+        CredentialKind::Cluster => 2,
+    }
+}
+
+pub(crate) fn credential(code: i16) -> Option<CredentialKind> {
+    Some(match code {
+        0 => CredentialKind::Key,
+        1 => CredentialKind::JoinToken,
+        2 => CredentialKind::Cluster,
         _ => return None,
     })
 }

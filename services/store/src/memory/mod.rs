@@ -1,5 +1,6 @@
 //! A store that ends with its process.
 
+mod accounts;
 mod log;
 mod weight;
 
@@ -25,6 +26,7 @@ use log::Log;
 pub struct Memory {
     logs: Mutex<Logs>,
     owners: Owners,
+    accounts: Mutex<accounts::Known>,
     keep: Retention,
 }
 
@@ -46,12 +48,17 @@ impl Default for Memory {
 impl Memory {
     /// An empty store.
     pub fn new(keep: Retention) -> Self {
-        Self { logs: Mutex::default(), owners: Owners::default(), keep }
+        Self { logs: Mutex::default(), owners: Owners::default(), accounts: Mutex::default(), keep }
     }
 
     fn lock(&self) -> MutexGuard<'_, Logs> {
         // Nothing in here panics half-way through a change.
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> MutexGuard<'_, accounts::Known> {
+        // Nothing in here panics half-way through a change.
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

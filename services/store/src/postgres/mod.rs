@@ -7,6 +7,7 @@
 //! * `listener`: what other processes write
 //! * `log`: statements about one log; the other files are the traits
 
+mod accounts;
 mod appender;
 mod blobs;
 mod catalog;

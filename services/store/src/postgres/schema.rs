@@ -47,6 +47,30 @@ CREATE TABLE sleuth.inbox (
 );
 CREATE TABLE sleuth.blobs (log bigint NOT NULL, id bytea NOT NULL, body bytea NOT NULL, PRIMARY KEY (log, id));
 CREATE TABLE sleuth.owners (id text PRIMARY KEY, expires timestamptz NOT NULL);
+", "
+CREATE TABLE sleuth.accounts (
+    id text PRIMARY KEY,
+    name text NOT NULL,
+    default_model text NOT NULL,
+    created bigint NOT NULL,
+    disabled bigint
+);
+INSERT INTO sleuth.accounts (id, name, default_model, created) VALUES ('default', '', '', 0);
+CREATE TABLE sleuth.credentials (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text NOT NULL UNIQUE,
+    account text NOT NULL REFERENCES sleuth.accounts,
+    kind smallint NOT NULL,
+    digest bytea NOT NULL,
+    name text NOT NULL,
+    scopes text NOT NULL,
+    clusters text NOT NULL,
+    created bigint NOT NULL,
+    expires bigint,
+    revoked bigint,
+    used bigint
+);
+CREATE INDEX credentials_listed ON sleuth.credentials (account, number);
 "];
 /// The oldest program, by the scripts that it knows, that can work with the tables as they are now.
 const OLDEST: i32 = 1;

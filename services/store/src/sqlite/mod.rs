@@ -6,6 +6,7 @@
 //! * `readers`: connections that only read
 //! * `log`: statements about one log; the other files are the traits
 
+mod accounts;
 mod blobs;
 mod catalog;
 mod event_log;

@@ -5,7 +5,8 @@ use rusqlite::Connection;
 use super::OpenError;
 
 /// Each script brings the tables from one version to the next; those that are released never change.
-const SCRIPTS: &[&str] = &["
+const SCRIPTS: &[&str] = &[
+    "
 CREATE TABLE logs (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -44,7 +45,33 @@ CREATE TABLE blobs (log INTEGER NOT NULL, id BLOB NOT NULL, body BLOB NOT NULL, 
 -- Logs that are deleted, and whose rows in the other tables are not yet.
 CREATE TABLE doomed (log INTEGER PRIMARY KEY);
 CREATE TABLE probe (id INTEGER PRIMARY KEY, time INTEGER NOT NULL);
-"];
+",
+    "
+CREATE TABLE accounts (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    default_model TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    disabled INTEGER
+);
+INSERT INTO accounts (id, name, default_model, created) VALUES ('default', '', '', 0);
+CREATE TABLE credentials (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    account TEXT NOT NULL REFERENCES accounts,
+    kind INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    name TEXT NOT NULL,
+    scopes TEXT NOT NULL,
+    clusters TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    expires INTEGER,
+    revoked INTEGER,
+    used INTEGER
+);
+CREATE INDEX credentials_listed ON credentials (account, number);
+",
+];
 
 /// How a writer sees to it that what is committed is on disk, and readers do not wait for it.
 const SETTINGS: &str = "

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod accounts;
 mod events;
 mod logs;
 mod ownership;

@@ -7,14 +7,16 @@ use harness::postgres::Postgres;
 use store::{Batch, Error, follow};
 
 use crate::{
-    events, logs, ownership, rest,
+    accounts, events, logs, ownership, rest,
     stores::{Bench, began, delta, events as numbered, log, postgres},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_promise_is_kept() {
     let Some(server) = Postgres::start().await.unwrap() else { return };
-    for (name, promise) in [events::all(), logs::all(), ownership::all(), rest::all()].concat() {
+    for (name, promise) in
+        [accounts::all(), events::all(), logs::all(), ownership::all(), rest::all()].concat()
+    {
         println!("{name}");
         promise(postgres(&server.database(name).await.unwrap()).await).await;
     }
