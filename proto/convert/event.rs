@@ -61,6 +61,7 @@ impl From<EventKind> for Kind {
                 overhead: Some(started.overhead.into()),
                 client_tools: started.client_tools.into_iter().map(Into::into).collect(),
                 approvals: started.approvals,
+                waits: started.waits,
                 setup: Some(started.setup.into()),
             }),
             EventKind::RunRecovered => Self::RunRecovered(wire::RunRecovered {}),
@@ -128,6 +129,12 @@ impl From<EventKind> for Kind {
                     standing_grants: permission.standing,
                 })
             }
+            EventKind::CallAllowed { call, permission } => Self::CallAllowed(wire::CallAllowed {
+                call_id: call.as_str().to_owned(),
+                run_id: permission.run.as_str().to_owned(),
+                grant: permission.grant,
+                standing_grants: permission.standing,
+            }),
             EventKind::CallResolved { call, result, by_client } => Self::CallResolved(wire::CallResolved {
                 call: Some(call.into()),
                 result: Some(result.into()),
@@ -177,6 +184,7 @@ impl TryFrom<Kind> for EventKind {
                 overhead: started.overhead.unwrap_or_default().into(),
                 client_tools: started.client_tools.into_iter().map(Into::into).collect(),
                 approvals: started.approvals,
+                waits: started.waits,
                 setup: started.setup.unwrap_or_default().into(),
                 context_window: started.context_window,
                 max_output_tokens: started.max_output_tokens,
@@ -246,6 +254,14 @@ impl TryFrom<Kind> for EventKind {
                     run: RunId::new(approved.run_id),
                     grant: approved.grant,
                     standing: approved.standing_grants,
+                },
+            },
+            Kind::CallAllowed(allowed) => Self::CallAllowed {
+                call: CallId::new(allowed.call_id),
+                permission: Permission {
+                    run: RunId::new(allowed.run_id),
+                    grant: allowed.grant,
+                    standing: allowed.standing_grants,
                 },
             },
             Kind::CallResolved(resolved) => Self::CallResolved {

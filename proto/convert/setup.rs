@@ -40,6 +40,7 @@ impl From<Limits> for wire::RunLimits {
             cost_usd: limits.cost_usd,
             wall_time: limits.wall_time.try_into().ok(),
             answer_time: limits.answer_time.try_into().ok(),
+            decision_time: limits.decision_time.try_into().ok(),
             compaction_percent: limits.compaction_percent,
         }
     }
@@ -59,6 +60,7 @@ impl From<wire::RunLimits> for Limits {
             cost_usd: limits.cost_usd,
             wall_time: time(limits.wall_time, default.wall_time),
             answer_time: time(limits.answer_time, default.answer_time),
+            decision_time: time(limits.decision_time, default.decision_time),
             compaction_percent: limits.compaction_percent,
         }
     }

@@ -107,6 +107,10 @@ impl wire::Limits {
                 asked => Duration::from_millis(asked),
             },
             answer_time: most.answer_time,
+            decision_time: match self.decision_time_ms {
+                0 => most.decision_time,
+                asked => Duration::from_millis(asked),
+            },
             compaction_percent: most.compaction_percent,
         })
     }

@@ -17,9 +17,10 @@ use tokio::{
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, metadata::MetadataMap};
 use wire::agent::{
-    self, CancelRunRequest, CancelRunResponse, ChatRequest, GetReadinessRequest, GetReadinessResponse,
-    GetRunRequest, GetRunResponse, ListModelsRequest, ListModelsResponse, ListRunsRequest, ListRunsResponse,
-    ListToolsRequest, ListToolsResponse, ModelInfo, RunInfo, RunState, Totals, WatchRequest,
+    self, CancelRunRequest, CancelRunResponse, ChatRequest, DecideOutcome, DecideRequest, DecideResponse,
+    GetReadinessRequest, GetReadinessResponse, GetRunRequest, GetRunResponse, ListModelsRequest,
+    ListModelsResponse, ListRunsRequest, ListRunsResponse, ListToolsRequest, ListToolsResponse, ModelInfo,
+    RunInfo, RunState, Totals, WatchRequest,
     agent_server::{Agent, AgentServer},
 };
 
@@ -42,6 +43,7 @@ pub(crate) struct Stage {
     pub(crate) act: Arc<Act>,
     pub(crate) missing: Vec<String>,
     pub(crate) asked: Arc<Mutex<Vec<(ChatRequest, MetadataMap)>>>,
+    pub(crate) decided: Arc<Mutex<Vec<DecideRequest>>>,
     pub(crate) cancelled: Arc<Mutex<Vec<CancelRunRequest>>>,
     pub(crate) sent: Arc<AtomicUsize>,
     /// Notified when a reader left before the end.
@@ -54,6 +56,7 @@ impl Stage {
             act: Arc::new(act),
             missing: Vec::new(),
             asked: Arc::default(),
+            decided: Arc::default(),
             cancelled: Arc::default(),
             sent: Arc::default(),
             left: Arc::default(),
@@ -176,6 +179,11 @@ impl Agent for Stage {
     ) -> Result<Response<CancelRunResponse>, Status> {
         self.cancelled.lock().unwrap().push(request.into_inner());
         Ok(Response::new(CancelRunResponse { state_before: RunState::Running.into() }))
+    }
+
+    async fn decide(&self, request: Request<DecideRequest>) -> Result<Response<DecideResponse>, Status> {
+        self.decided.lock().unwrap().push(request.into_inner());
+        Ok(Response::new(DecideResponse { outcome: DecideOutcome::Counts.into() }))
     }
 
     async fn get_readiness(

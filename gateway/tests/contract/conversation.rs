@@ -17,6 +17,7 @@ pub(crate) fn started(messages: Vec<Message>) -> EventKind {
         structured: false,
         client_tools: Vec::new(),
         runbooks: Vec::new(),
+        waits: false,
         approvals: true,
         setup: domain::RunSetup::default(),
         account: "default".to_owned(),

@@ -108,7 +108,14 @@ pub enum EventKind {
         /// The permission.
         permission: Permission,
     },
-    /// A call that an earlier run left open in the history got its result.
+    /// A person allowed a call that waits in this run: it begins now.
+    CallAllowed {
+        /// The call.
+        call: CallId,
+        /// The permission.
+        permission: Permission,
+    },
+    /// A call that was left open, in the history or in a run that waits, got its result.
     CallResolved {
         /// The call.
         call: ToolCall,
@@ -190,6 +197,8 @@ pub struct RunStarted {
     pub runbooks: Vec<String>,
     /// Whether the client can put a call to a person.
     pub approvals: bool,
+    /// Whether calls that need the client wait in the run. Otherwise the run is suspended.
+    pub waits: bool,
     /// What whoever takes the run over needs beside its events.
     pub setup: RunSetup,
     /// Account that owns the run.

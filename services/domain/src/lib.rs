@@ -30,7 +30,7 @@ pub use id::{AgentId, CallId, LogId, MessageId, RunId};
 pub use image::{BadImage, Image};
 pub use limits::{Ceiling, Limits};
 pub use message::{Message, Part, Role, Thinking, ToolCall};
-pub use run::{Effect, Input, ModelReply, Outcome, Run, Step, SummaryRequest};
+pub use run::{Effect, Input, ModelReply, Outcome, Run, Settlement, Step, SummaryRequest};
 pub use tool::{
     Approval, ClientTool, ClientToolMode, OutputStream, Permission, Printed, ToolEffect, ToolPlan,
     ToolResult, ToolStatus, ToolVerdict,

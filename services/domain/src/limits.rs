@@ -19,6 +19,8 @@ pub struct Limits {
     pub wall_time: Duration,
     /// Time that the answer may take once `wall_time` is over.
     pub answer_time: Duration,
+    /// Time that a call waits for the client in a run that waits.
+    pub decision_time: Duration,
     /// Share of the context window above which a conversation is compacted, in percent; `None` for never.
     pub compaction_percent: Option<u64>,
 }
@@ -33,6 +35,7 @@ impl Default for Limits {
             cost_usd: None,
             wall_time: Duration::from_secs(30 * 60),
             answer_time: Duration::from_secs(120),
+            decision_time: Duration::from_secs(10 * 60),
             compaction_percent: Some(95),
         }
     }
@@ -50,6 +53,7 @@ impl Limits {
             cost_usd: lower(self.cost_usd, other.cost_usd, f64::min),
             wall_time: self.wall_time.min(other.wall_time),
             answer_time: self.answer_time.min(other.answer_time),
+            decision_time: self.decision_time.min(other.decision_time),
             compaction_percent: self.compaction_percent,
         }
     }

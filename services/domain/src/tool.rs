@@ -150,6 +150,11 @@ pub struct ToolResult {
 }
 
 impl ToolResult {
+    /// The result of a call that something else than an executor answered.
+    pub fn success(data: impl Into<String>) -> Self {
+        Self { status: ToolStatus::Success, data: data.into(), error: None, ..Self::error("") }
+    }
+
     /// The result of a call that never ran, or whose end is not known.
     pub fn error(text: impl Into<String>) -> Self {
         Self {

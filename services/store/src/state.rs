@@ -41,6 +41,7 @@ fn of(kind: &EventKind) -> Option<State> {
         | EventKind::ClientToolRequested { .. }
         | EventKind::ApprovalRequested { .. }
         | EventKind::CallApproved { .. }
+        | EventKind::CallAllowed { .. }
         | EventKind::CallResolved { .. }
         | EventKind::CompactionStarted(_)
         | EventKind::CompactionDone(_)

@@ -146,17 +146,12 @@ impl Driver {
                 Input::TimeUp
             }
             Some(input) = self.inbox.recv() => input,
-            input = self.mail.next(&self.setup.progress) => match input {
-                Some(input) => input,
-                None => return Some(Step::default()),
-            },
+            inputs = self.mail.next(&self.setup.progress) => return Some(self.run.step_all(inputs)),
         };
         let mut step = self.run.step(first);
         for _ in 1..BATCH {
             let Ok(input) = self.inbox.try_recv() else { break };
-            let more = self.run.step(input);
-            step.events.extend(more.events);
-            step.effects.extend(more.effects);
+            step.then(self.run.step(input));
         }
         Some(step)
     }
@@ -164,6 +159,7 @@ impl Driver {
     /// Publishes, then acts. True once the run has ended.
     async fn take(&mut self, step: Step) -> bool {
         let Step { events, effects } = step;
+        self.setup.context.remember(&events);
         if let Err(error) = self.publish(batch::merged(events)).await {
             // Whatever the log has not taken has not happened: nobody may see more of this run.
             tracing::error!(%error, "a run cannot publish and ends");
@@ -227,6 +223,10 @@ impl Driver {
             Effect::RunTool { call, permission, printed } => {
                 let before = self.takes_over.then_some(printed);
                 self.run_tool(call, permission, before);
+            }
+            Effect::AwaitClient { call, time } => {
+                let expiring = using::expire(call.clone(), time, self.inputs.clone());
+                self.using.insert(call, AbortOnDropHandle::new(tokio::spawn(expiring)));
             }
             Effect::StopTool(call) => drop(self.using.remove(&call)),
             Effect::ArmTimer(after) => self.timer = Some(Instant::now() + after),

@@ -1,7 +1,12 @@
 //! Has tool calls judged and run, and tells the run what came of them.
 
-use domain::{CallId, Input, ToolCall, ToolResult};
-use tokio::{sync::mpsc, time::Instant};
+use std::time::Duration;
+
+use domain::{CallId, Input, Settlement, ToolCall, ToolResult};
+use tokio::{
+    sync::mpsc,
+    time::{Instant, sleep},
+};
 
 use crate::{
     telemetry,
@@ -13,6 +18,12 @@ pub(super) async fn plan(tools: Tools, calls: Vec<ToolCall>, context: Context, t
     let plans = tools.plan(&calls, &context).await;
     // A run that has ended wants no input.
     let _ = to.send(Input::Planned(plans)).await;
+}
+
+/// Ends the wait for the client's word about a call.
+pub(super) async fn expire(call: CallId, time: Duration, to: mpsc::Sender<Input>) {
+    sleep(time).await;
+    let _ = to.send(Input::Settled { call, settlement: Settlement::Expired }).await;
 }
 
 /// Passes on what a tool prints, and then its result.

@@ -32,6 +32,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         client_tools: request.client_tools.into_iter().map(Into::into).collect(),
         brought: brought(request.client_results, request.decisions)?,
         approvals: request.approvals,
+        waits: request.waits,
         standing: request.standing_grants.into_iter().map(Into::into).collect(),
         session: request.session,
         form: form(&request.response_format_json)?,

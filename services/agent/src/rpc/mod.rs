@@ -11,12 +11,13 @@ use store::tail;
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 use wire::agent::{
-    Caller, CancelRunRequest, CancelRunResponse, ChatRequest, Event, GetReadinessRequest,
-    GetReadinessResponse, GetRunRequest, GetRunResponse, ListModelsRequest, ListModelsResponse,
-    ListRunsRequest, ListRunsResponse, ListToolsRequest, ListToolsResponse, WatchRequest, agent_server,
+    Caller, CancelRunRequest, CancelRunResponse, ChatRequest, DecideRequest, DecideResponse, Event,
+    GetReadinessRequest, GetReadinessResponse, GetRunRequest, GetRunResponse, ListModelsRequest,
+    ListModelsResponse, ListRunsRequest, ListRunsResponse, ListToolsRequest, ListToolsResponse, WatchRequest,
+    agent_server,
 };
 
-use crate::runs::{Found, Reading, Runs, summary};
+use crate::runs::{Found, NotSettled, Reading, Runs, summary};
 
 /// The account of callers that name none.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -148,6 +149,20 @@ impl agent_server::Agent for Service {
             if request.reason.is_empty() { "cancelled by request".to_owned() } else { request.reason };
         self.runs.cancel(found, reason).await.map_err(unavailable)?;
         Ok(Response::new(CancelRunResponse { state_before }))
+    }
+
+    async fn decide(&self, request: Request<DecideRequest>) -> Result<Response<DecideResponse>, Status> {
+        let request = request.into_inner();
+        if request.settlement.is_none() {
+            return Err(Status::invalid_argument("settlement: it is missing; say what is decided"));
+        }
+        let found = self.find(request.run_id.clone(), request.caller.as_ref()).await?;
+        let outcome = self.runs.settle(found, request).await.map_err(|error| match error {
+            NotSettled::Unknown(_) => Status::not_found(error.to_string()),
+            NotSettled::Over(_) => Status::failed_precondition(error.to_string()),
+            NotSettled::Store(error) => unavailable(error),
+        })?;
+        Ok(Response::new(DecideResponse { outcome: outcome.into() }))
     }
 
     async fn get_readiness(

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use domain::{Input, LogId};
+use domain::{CallId, Input, LogId};
 use store::{Head, Posted, Store};
 use tokio::sync::watch;
 
-use super::Progress;
+use super::{Progress, settle};
 
 /// Key of the wish that a run stops; the payload says why.
 pub(super) const CANCEL: &str = "cancel";
+/// Beginning of the keys that settle a call.
+pub(super) const SETTLED: &str = "settled/";
 /// Beginning of the keys that say that somebody reads the run.
 pub(super) const READING: &str = "reading/";
 
@@ -32,7 +34,7 @@ impl Mail {
     }
 
     /// What has come, once something has. Dropping it loses nothing.
-    pub(crate) async fn next(&mut self, progress: &Arc<Progress>) -> Option<Input> {
+    pub(crate) async fn next(&mut self, progress: &Arc<Progress>) -> Vec<Input> {
         let posted = match self.wait().await {
             Ok(posted) => posted,
             Err(error) => {
@@ -40,17 +42,19 @@ impl Mail {
                 std::future::pending().await
             }
         };
-        let mut input = None;
+        let mut inputs = Vec::new();
         for entry in posted {
             self.taken = entry.entry;
             if entry.key == CANCEL {
                 let reason = String::from_utf8_lossy(&entry.payload).into_owned();
-                input = Some(Input::Cancelled { reason });
+                inputs.push(Input::Cancelled { reason });
+            } else if let Some(call) = entry.key.strip_prefix(SETTLED) {
+                inputs.extend(settle::input(CallId::new(call), &entry.payload));
             } else if entry.key.starts_with(READING) {
                 progress.is_read_elsewhere();
             }
         }
-        input
+        inputs
     }
 
     async fn wait(&mut self) -> Result<Vec<Posted>, store::Error> {

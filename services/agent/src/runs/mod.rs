@@ -8,6 +8,7 @@ mod open_calls;
 mod progress;
 mod reader;
 mod recover;
+mod settle;
 pub(crate) mod summary;
 mod table;
 
@@ -41,6 +42,7 @@ use open_calls::Settled;
 pub(crate) use open_calls::{Brought, Decision};
 pub(crate) use progress::Progress;
 use reader::Reader;
+pub(crate) use settle::NotSettled;
 use table::{Seat, Table};
 
 /// A question, as the agent takes it.
@@ -55,6 +57,8 @@ pub(crate) struct Question {
     pub brought: Brought,
     /// Whether the client can put a call to a person.
     pub approvals: bool,
+    /// Whether calls that need the client wait in the run.
+    pub waits: bool,
     /// Signed standing permissions.
     pub standing: Vec<Bytes>,
     /// The session that they belong to.
@@ -334,6 +338,7 @@ fn started(
         client_tools: question.client_tools.clone(),
         runbooks: prompt.matching.to_vec(),
         approvals: question.approvals,
+        waits: question.waits,
         setup: RunSetup {
             system: system.to_owned(),
             response_format: question.form.as_ref().map(|form| form.format.to_string()).unwrap_or_default(),

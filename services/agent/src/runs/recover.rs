@@ -44,6 +44,7 @@ impl From<Unusable> for Stuck {
 /// A log that is this agent's now.
 struct Left {
     lease: Lease,
+    events: Vec<Arc<Event>>,
     run: Run,
     id: RunId,
     started: RunStarted,
@@ -111,7 +112,7 @@ impl Runs {
             |first| (first.run.clone(), first.time),
         );
         let position = events.last().map_or(0, |event| event.position);
-        Ok(Left { lease, run, id, started, began, position })
+        Ok(Left { lease, events, run, id, started, began, position })
     }
 
     /// Nobody will answer what was posted to a run that has ended.
@@ -133,7 +134,7 @@ impl Runs {
     }
 
     async fn drive_on(&self, left: &Left) -> Result<(), Stuck> {
-        let Left { lease, run, id, started, began, position } = left;
+        let Left { lease, events, run, id, started, began, position } = left;
         let model =
             self.models.get(Some(&started.model)).map_err(|error| Stuck::Impossible(error.to_string()))?;
         let form = match started.setup.response_format.as_str() {
@@ -149,7 +150,7 @@ impl Runs {
         let seat = self.table.admit(&progress, self.config.max_runs).map_err(Stuck::Full)?;
         let gone = u64::try_from(clock::unix_nanos().saturating_sub(began.0)).unwrap_or(0);
         let wall_time = limits.wall_time.saturating_sub(Duration::from_nanos(gone));
-        let context = Context {
+        let mut context = Context {
             run: id.clone(),
             account: started.account.clone(),
             principal: started.principal.clone(),
@@ -158,6 +159,7 @@ impl Runs {
             deadline: Instant::now() + wall_time + limits.answer_time,
             leaving: self.leaving.clone(),
         };
+        context.remember(events.iter().map(|event| &event.kind));
         let setup = Setup {
             log: self.log(),
             lease: lease.clone(),

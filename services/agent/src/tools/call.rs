@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use domain::{CallId, OutputStream, Permission, Printed, RunId, ToolCall, ToolResult};
+use domain::{CallId, EventKind, OutputStream, Permission, Printed, RunId, ToolCall, ToolResult};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
@@ -43,6 +43,18 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// What a person allows for later calls counts from now on.
+    pub(crate) fn remember<'a>(&mut self, events: impl IntoIterator<Item = &'a EventKind>) {
+        let new = events.into_iter().flat_map(|event| match event {
+            EventKind::CallAllowed { permission, .. } => permission.standing.as_slice(),
+            _ => &[],
+        });
+        let new: Vec<_> = new.map(|grant| Bytes::copy_from_slice(grant)).collect();
+        if !new.is_empty() {
+            self.standing = self.standing.iter().cloned().chain(new).collect();
+        }
+    }
+
     pub(super) fn caller(&self) -> executor::Caller {
         executor::Caller { account: self.account.clone(), principal: self.principal.clone() }
     }

@@ -63,6 +63,13 @@ pub enum Input {
         /// What it returned.
         result: ToolResult,
     },
+    /// Somebody settled a call that waits.
+    Settled {
+        /// The call.
+        call: CallId,
+        /// How it goes on.
+        settlement: Settlement,
+    },
     /// The timer armed by [`Effect::ArmTimer`] rang.
     TimeUp,
     /// Another process has taken the run over: what was in flight is to be begun again.
@@ -77,6 +84,19 @@ pub enum Input {
         /// What went wrong.
         text: String,
     },
+}
+
+/// How a call that waits for the client goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// A person allows it.
+    Allowed(Permission),
+    /// A person denies it; the text tells the model why.
+    Denied(String),
+    /// The client ran it; the model reads the text as it is.
+    Done(String),
+    /// Nobody said anything in time.
+    Expired,
 }
 
 /// A model's reply, as far as a run cares.
@@ -124,8 +144,15 @@ pub enum Effect {
         /// What the log has of its output, where another process ran it before.
         printed: Printed,
     },
-    /// Stop a tool.
+    /// Stop a tool, or stop waiting for the client's word about it.
     StopTool(CallId),
+    /// Wait for the client's word about a call, at most for this time: then it is [`Settlement::Expired`].
+    AwaitClient {
+        /// The call.
+        call: CallId,
+        /// How long.
+        time: std::time::Duration,
+    },
     /// Ring once after this time; a new timer replaces the old one.
     ArmTimer(std::time::Duration),
     /// The run has ended.
@@ -139,6 +166,14 @@ pub struct Step {
     pub events: Vec<EventKind>,
     /// To be done then.
     pub effects: Vec<Effect>,
+}
+
+impl Step {
+    /// What follows from another input.
+    pub fn then(&mut self, next: Self) {
+        self.events.extend(next.events);
+        self.effects.extend(next.effects);
+    }
 }
 
 /// How a run ended.

@@ -2,7 +2,8 @@
 
 use crate::{
     AssistantMessage, CallId, Ceiling, Closing, Effect, EventKind, FailureCode, Input, Message, MessageId,
-    ModelCalled, ModelReply, Role, Step, ToolCall, ToolPlan, ToolResult, ToolVerdict, UsageReported,
+    ModelCalled, ModelReply, Role, Settlement, Step, ToolCall, ToolPlan, ToolResult, ToolVerdict,
+    UsageReported,
 };
 
 use super::{
@@ -50,6 +51,7 @@ impl Run {
                 }
             }
             Input::ToolFinished { call, result } => self.tool_finished(&mut step, call, result),
+            Input::Settled { call, settlement } => self.settled(&mut step, &call, settlement),
             Input::TakenOver => self.taken_over(&mut step),
             Input::TimeUp => self.time_up(&mut step),
             Input::Cancelled { reason } => {
@@ -60,6 +62,13 @@ impl Run {
                 self.stop(&mut step, text::ENDED, failed);
             }
         }
+        step
+    }
+
+    /// Takes inputs, one after the other.
+    pub fn step_all(&mut self, inputs: impl IntoIterator<Item = Input>) -> Step {
+        let mut step = Step::default();
+        inputs.into_iter().for_each(|input| step.then(self.step(input)));
         step
     }
 
@@ -236,6 +245,9 @@ impl Run {
         }
         for plan in plans.iter().filter(|plan| self.is_open(&plan.call)).cloned().collect::<Vec<_>>() {
             let ToolPlan { call, verdict, .. } = plan;
+            if self.waits && matches!(verdict, ToolVerdict::AskClient | ToolVerdict::AskPerson(_)) {
+                step.effects.push(self.await_client(&call));
+            }
             match verdict {
                 ToolVerdict::AskClient => self.publish(step, EventKind::ClientToolRequested { call }),
                 ToolVerdict::AskPerson(approval) => {
@@ -254,6 +266,31 @@ impl Run {
         let before = self.running_ids();
         self.publish(step, EventKind::ToolFinished { call, result });
         self.run_next(step, &before);
+    }
+
+    fn settled(&mut self, step: &mut Step, id: &CallId, settlement: Settlement) {
+        let Some(call) = self.waiting(id) else { return };
+        let before = self.running_ids();
+        let refused =
+            |why: &str| EventKind::ToolFinished { call: id.clone(), result: ToolResult::error(why) };
+        let event = match settlement {
+            Settlement::Allowed(permission) => EventKind::CallAllowed { call: id.clone(), permission },
+            Settlement::Denied(why) => refused(&why),
+            Settlement::Expired => refused(text::NO_DECISION_IN_TIME),
+            Settlement::Done(data) => {
+                EventKind::CallResolved { call, result: ToolResult::success(data), by_client: true }
+            }
+        };
+        step.effects.push(Effect::StopTool(id.clone()));
+        self.publish(step, event);
+        self.run_next(step, &before);
+    }
+
+    /// The call, if it waits for the client in this run.
+    fn waiting(&self, id: &CallId) -> Option<ToolCall> {
+        let Phase::Acting { calls } = &self.phase else { return None };
+        let waits = |open: &&Open| open.call.id == *id && open.standing == Standing::WithClient;
+        calls.iter().find(waits).map(|open| open.call.clone())
     }
 
     fn running_ids(&self) -> Vec<CallId> {
@@ -275,9 +312,12 @@ impl Run {
         if calls.iter().any(|open| open.standing == Standing::Open) {
             return;
         }
-        let waits = calls.iter().any(|open| open.standing == Standing::WithClient);
+        let with_client = calls.iter().any(|open| open.standing == Standing::WithClient);
+        if with_client && self.waits {
+            return;
+        }
         self.count_tools(step);
-        if waits {
+        if with_client {
             self.end(step, EventKind::RunSuspended);
         } else {
             self.ask(step, false);
@@ -375,10 +415,10 @@ impl Run {
 
     fn stop_tools(&mut self, step: &mut Step, why: &str) {
         let Phase::Acting { calls } = &self.phase else { return };
-        let running = self.running_ids();
-        let open = |open: &&Open| open.standing != Standing::Ended;
-        let open: Vec<_> = calls.iter().filter(open).map(|open| open.call.id.clone()).collect();
-        step.effects.extend(running.into_iter().map(Effect::StopTool));
+        let busy =
+            self.running_ids().into_iter().chain(ids(calls, Standing::WithClient).filter(|_| self.waits));
+        step.effects.extend(busy.map(Effect::StopTool));
+        let open: Vec<_> = ids(calls, Standing::Open).chain(ids(calls, Standing::WithClient)).collect();
         for call in open {
             self.publish(step, EventKind::ToolFinished { call, result: ToolResult::error(why) });
         }
@@ -388,4 +428,9 @@ impl Run {
         self.publish(step, end);
         step.effects.push(Effect::Finish);
     }
+}
+
+/// The ids of calls that stand in a certain way.
+fn ids(calls: &[Open], standing: Standing) -> impl Iterator<Item = CallId> + use<'_> {
+    calls.iter().filter(move |open| open.standing == standing).map(|open| open.call.id.clone())
 }

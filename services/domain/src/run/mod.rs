@@ -21,6 +21,6 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use alphabet::{Effect, Input, ModelReply, Outcome, Step};
+pub use alphabet::{Effect, Input, ModelReply, Outcome, Settlement, Step};
 pub use compact::SummaryRequest;
 pub use state::Run;

@@ -27,6 +27,8 @@ pub struct Run {
     pub(super) totals: Totals,
     /// Whether the client can put a call to a person.
     pub(super) approvals: bool,
+    /// Whether calls wait for the client in this run, instead of suspending it.
+    pub(super) waits: bool,
     /// Whether the answer must have a form.
     pub(super) structured: bool,
     /// Calls that were made for the sake of the form.
@@ -95,6 +97,7 @@ impl Run {
             usage: Usage::default(),
             totals: Totals::default(),
             approvals: false,
+            waits: false,
             structured: false,
             form_calls: 0,
             draft: String::new(),
@@ -159,9 +162,18 @@ impl Run {
             Phase::Calling { called, .. } => vec![self.call_model(called)],
             Phase::Compacting(started) => vec![Effect::Summarize { message: started.message.clone() }],
             Phase::Planning { calls } => vec![Effect::Plan(calls.clone())],
-            Phase::Acting { calls } => self.running(calls).map(Open::run).collect(),
+            Phase::Acting { calls } => {
+                let waits = |open: &&Open| self.waits && open.standing == Standing::WithClient;
+                let waiting = calls.iter().filter(waits);
+                let waiting = waiting.map(|open| self.await_client(&open.call.id));
+                waiting.chain(self.running(calls).map(Open::run)).collect()
+            }
             Phase::Ended(_) => vec![Effect::Finish],
         }
+    }
+
+    pub(super) fn await_client(&self, call: &CallId) -> Effect {
+        Effect::AwaitClient { call: call.clone(), time: self.limits.decision_time }
     }
 
     pub(super) fn call_model(&self, called: &ModelCalled) -> Effect {
@@ -232,7 +244,18 @@ impl Run {
                     open.standing = Standing::WithClient;
                 }
             }
-            EventKind::CallResolved { call, result, by_client } => self.resolve(call, result, *by_client),
+            EventKind::CallAllowed { call, permission } => {
+                if let Some(open) = self.open_call(call) {
+                    open.standing = Standing::Open;
+                    open.permission = Some(permission.clone());
+                }
+            }
+            EventKind::CallResolved { call, result, by_client } => {
+                if let Some(open) = self.open_call(&call.id) {
+                    open.standing = Standing::Ended;
+                }
+                self.resolve(call, result, *by_client);
+            }
             EventKind::CompactionStarted(started) => self.phase = Phase::Compacting(started.clone()),
             EventKind::CompactionDone(done) => {
                 self.messages.clone_from(&done.messages);
@@ -261,6 +284,7 @@ impl Run {
 
     fn start(&mut self, started: &RunStarted) {
         self.approvals = started.approvals;
+        self.waits = started.waits;
         self.structured = started.structured;
         self.messages.clone_from(&started.messages);
         self.window = started.context_window;

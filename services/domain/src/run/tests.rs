@@ -25,6 +25,12 @@ impl Bench {
         Self::begin(limits, RunStarted { structured, context_window, ..started(messages) }, Vec::new())
     }
 
+    /// Asks in a run that waits for its client.
+    fn waiting(limits: Limits) -> Self {
+        let messages = vec![Message::text(Role::User, "why?")];
+        Self::begin(limits, RunStarted { waits: true, ..started(messages) }, Vec::new())
+    }
+
     /// Goes on with a conversation whose last message asked for two calls, of which a person allowed one.
     fn resuming(limits: Limits) -> Self {
         let mut asked = Message::text(Role::Assistant, "");
@@ -61,7 +67,11 @@ impl Bench {
                     .retain(|todo| !matches!(todo, Effect::CallModel { .. } | Effect::Summarize { .. })),
                 Effect::StopPlan => self.todo.retain(|todo| !matches!(todo, Effect::Plan(_))),
                 Effect::StopTool(id) => {
-                    self.todo.retain(|todo| !matches!(todo, Effect::RunTool { call, .. } if call.id == id));
+                    self.todo.retain(|todo| match todo {
+                        Effect::RunTool { call, .. } => call.id != id,
+                        Effect::AwaitClient { call, .. } => *call != id,
+                        _ => true,
+                    });
                 }
                 Effect::ArmTimer(_) => {}
                 other => self.todo.push(other),
@@ -117,6 +127,17 @@ impl Bench {
                 self.give(chunk);
                 self.give(Input::ToolFinished { call: call.id, result: ran("ok") });
             }
+            Effect::AwaitClient { call, .. } => {
+                let permission =
+                    Permission { run: RunId::new("run_1"), grant: vec![1], standing: Vec::new() };
+                let settlement = match dice % 4 {
+                    0 => Settlement::Allowed(permission),
+                    1 => Settlement::Denied("no".into()),
+                    2 => Settlement::Done("drawn".into()),
+                    _ => Settlement::Expired,
+                };
+                self.give(Input::Settled { call, settlement });
+            }
             Effect::Finish => self.todo.push(Effect::Finish),
             Effect::StopModel | Effect::StopPlan | Effect::StopTool(_) | Effect::ArmTimer(_) => {
                 unreachable!("never kept")
@@ -148,6 +169,9 @@ impl Bench {
                     assert!(done.tokens_after < done.tokens_before, "a compaction gains something");
                 }
                 EventKind::CompactionFailed { .. } => kept += 1,
+                EventKind::CallResolved { call, by_client: true, .. } => {
+                    *open.get_mut(&call.id).expect("started before") += 1;
+                }
                 EventKind::ToolFinished { call, .. } => *open.get_mut(call).expect("started before") += 1,
                 _ => {}
             }
@@ -181,6 +205,7 @@ fn started(messages: Vec<Message>) -> RunStarted {
         client_tools: Vec::new(),
         runbooks: Vec::new(),
         approvals: true,
+        waits: false,
         setup: RunSetup::default(),
         account: String::new(),
         principal: String::new(),
@@ -251,8 +276,12 @@ fn limits() -> impl Strategy<Value = Limits> {
 
 proptest! {
     #[test]
-    fn any_inputs_keep_the_promises(limits in limits(), resumes: bool, structured: bool, window in 150..1500_u64, moves in prop::collection::vec((0..12_u8, any::<usize>(), any::<u8>()), 0..60)) {
-        let mut bench = if resumes { Bench::resuming(limits) } else { Bench::asking(limits, structured, window) };
+    fn any_inputs_keep_the_promises(limits in limits(), kind in 0..3_u8, structured: bool, window in 150..1500_u64, moves in prop::collection::vec((0..12_u8, any::<usize>(), any::<u8>()), 0..60)) {
+        let mut bench = match kind {
+            0 => Bench::resuming(limits),
+            1 => Bench::waiting(limits),
+            _ => Bench::asking(limits, structured, window),
+        };
         for (kind, nth, dice) in moves {
             match kind {
                 0 if dice < 40 => { bench.give(Input::Cancelled { reason: "enough".into() }); prop_assert!(bench.run.outcome().is_some()); }
@@ -384,6 +413,38 @@ fn a_call_for_a_person_suspends_the_run_or_is_refused_where_there_is_none() {
         assert_eq!(refused.is_some_and(|why| why.contains("It changes something.")), !approvals);
         bench.check();
     }
+}
+
+#[test]
+fn a_call_waits_in_a_run_that_waits_while_the_others_go_on() {
+    let mut bench = Bench::waiting(Limits { parallel_tools: 1, ..Limits::default() });
+    bench.advance(0, 3);
+    let Some(Effect::Plan(calls)) = bench.todo.pop() else { panic!("{:?}", bench.todo) };
+    let verdicts = [ToolVerdict::AskPerson(approval()), ToolVerdict::Allow, ToolVerdict::AskClient];
+    let plans = calls.iter().zip(verdicts).map(|(call, verdict)| ToolPlan { verdict, ..plan(call, 1) });
+    bench.give(Input::Planned(plans.collect()));
+    let [asked, runs, shown] = &calls[..] else { panic!("{calls:?}") };
+    bench.give(Input::ToolFinished { call: runs.id.clone(), result: ran("ok") });
+    bench.resync();
+    assert_eq!(bench.run.outcome(), None, "it waits");
+
+    let settle = |call: &ToolCall, settlement| Input::Settled { call: call.id.clone(), settlement };
+    let permission = Permission { run: RunId::new("r"), grant: vec![1], standing: Vec::new() };
+    bench.give(settle(asked, Settlement::Allowed(permission.clone())));
+    let run = |effect: &Effect| matches!(effect, Effect::RunTool { permission: Some(one), .. } if *one == permission);
+    assert!(bench.todo.iter().any(run), "{:?}", bench.todo);
+    assert_eq!(
+        bench.give(settle(asked, Settlement::Denied("no".into()))),
+        Step::default(),
+        "the first word counts"
+    );
+    bench.give(Input::ToolFinished { call: asked.id.clone(), result: ran("changed") });
+    bench.resync();
+    bench.give(settle(shown, Settlement::Done("drawn".into())));
+    assert!(matches!(bench.todo[..], [Effect::CallModel { .. }]), "{:?}", bench.todo);
+    let told: Vec<_> = bench.run.messages().iter().rev().take(3).map(Message::joined_text).collect();
+    assert_eq!(told[0], "drawn");
+    bench.check();
 }
 
 #[test]

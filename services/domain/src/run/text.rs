@@ -35,6 +35,9 @@ fn json_string(text: &str) -> String {
     out
 }
 
+/// What the model reads of a call that nobody said anything about.
+pub(super) const NO_DECISION_IN_TIME: &str = "Not run: nobody decided about this call in time.";
+
 /// Tells the model that this is its last word.
 pub(super) fn answer_now(ceiling: Ceiling) -> String {
     format!(

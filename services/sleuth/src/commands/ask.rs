@@ -122,6 +122,7 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
             | EventKind::UsageReported(_)
             | EventKind::AssistantMessage(_)
             | EventKind::CallApproved { .. }
+            | EventKind::CallAllowed { .. }
             | EventKind::ToolOutput { .. }
             | EventKind::ToolFinished { .. }
             | EventKind::ClientToolRequested { .. }

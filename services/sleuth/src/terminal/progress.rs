@@ -59,7 +59,8 @@ impl Progress {
             EventKind::RunRecovered => self.line("!", "the server was lost; the run goes on"),
             EventKind::Notice { text } => self.line("", text),
             EventKind::CompactionStarted(_) => self.line("", "compacting the conversation"),
-            EventKind::AssistantMessage(_)
+            EventKind::CallAllowed { .. }
+            | EventKind::AssistantMessage(_)
             | EventKind::ModelCalled(_)
             | EventKind::CompactionDone(_)
             | EventKind::TextDelta { .. }

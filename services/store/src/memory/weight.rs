@@ -18,6 +18,7 @@ pub(super) fn weight(event: &Event) -> usize {
         EventKind::CallResolved { call, result, .. } => call.arguments.len() + result.data.len(),
         EventKind::ApprovalRequested { approval, .. } => approval.reason.len() + approval.command.len(),
         EventKind::CallApproved { call, description, .. } => call.arguments.len() + description.len(),
+        EventKind::CallAllowed { permission, .. } => permission.grant.len(),
         EventKind::CompactionDone(done) => {
             done.summary.len() + done.messages.iter().map(message_weight).sum::<usize>()
         }

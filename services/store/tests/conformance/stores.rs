@@ -137,6 +137,7 @@ pub(crate) fn began() -> EventKind {
         max_output_tokens: 1,
         structured: false,
         client_tools: vec![],
+        waits: false,
         approvals: false,
         setup: domain::RunSetup::default(),
         runbooks: vec![],

@@ -18,6 +18,7 @@ fn run(percent: Option<u64>, window: u64) -> (Run, Step) {
         structured: false,
         client_tools: Vec::new(),
         runbooks: Vec::new(),
+        waits: false,
         approvals: false,
         setup: crate::RunSetup::default(),
         account: String::new(),
