@@ -7,6 +7,7 @@
 //! * [`message`](Message): the conversation that a model sees
 //! * [`image`](Image): images in it
 //! * [`tool`](ToolPlan): tool calls, their plans and results
+//! * [`permissions`](Permissions): rules of a client about calls
 //! * [`usage`](Usage): tokens and cost
 //! * [`tokens`]: estimates of what no provider has counted yet
 //! * [`Run`]: the machine; inputs in, events and effects out
@@ -16,6 +17,7 @@ mod id;
 mod image;
 mod limits;
 mod message;
+mod permissions;
 mod run;
 mod tool;
 mod usage;
@@ -30,6 +32,7 @@ pub use id::{AgentId, CallId, LogId, MessageId, RunId};
 pub use image::{BadImage, Image};
 pub use limits::{Ceiling, Limits};
 pub use message::{Message, Part, Role, Thinking, ToolCall};
+pub use permissions::{Denial, Denied, Judgement, Parameters, Permissions, Rule};
 pub use run::{Effect, Input, ModelReply, Outcome, Run, Settlement, Step, SummaryRequest};
 pub use tool::{
     Approval, ClientTool, ClientToolMode, OutputStream, Permission, Printed, ToolEffect, ToolPlan,
