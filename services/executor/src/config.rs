@@ -1,16 +1,12 @@
 //! What an executor is told when it starts.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-    str::FromStr,
-    time::Duration,
-};
+use std::{ffi::OsString, path::PathBuf, str::FromStr, time::Duration};
 
 use grants::KeyRing;
 
 use crate::{
     alerts::{Alerts, Source},
+    cluster,
     policy::{BuiltinAllowlist, Prefix, Rules},
     sandbox::{SandboxError, Setting},
 };
@@ -30,6 +26,12 @@ pub struct Config {
     /// The whole environment of the commands. Default: of the executor's own, what names places and languages.
     /// `SLEUTH_EXECUTOR_PASS_ENV` names more variables to pass on, separated by commas.
     pub environment: Vec<(OsString, OsString)>,
+    /// What the operator's own programs, such as MCP servers, get beside it. Default: what leads them to clusters.
+    pub operator_environment: Vec<(OsString, OsString)>,
+    /// How clusters are reached. Default: by `KUBECONFIG`, by `~/.kube/config`, or as the pod's service account;
+    /// values of Secrets are masked, unless `SLEUTH_KUBERNETES_SECRETS` is `show`;
+    /// `SLEUTH_KUBERNETES_IMPERSONATE=principal` asks API servers in the name of the caller.
+    pub kubernetes: cluster::Settings,
     /// Bytes kept of each stream of a command, half of them from its end. Default 1 MiB.
     /// `SLEUTH_EXECUTOR_OUTPUT_BYTES`.
     pub output_bytes: usize,
@@ -135,10 +137,10 @@ const PASSED: &[&str] = &[
     "LC_NUMERIC",
     "LC_TIME",
     "TZ",
-    "KUBERNETES_SERVICE_HOST",
-    "KUBERNETES_SERVICE_PORT",
-    "KUBERNETES_SERVICE_PORT_HTTPS",
 ];
+/// Variables that lead to clusters. Commands reach these through the executor; the operator's programs, themselves.
+const CLUSTER: &[&str] =
+    &["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "KUBERNETES_SERVICE_PORT_HTTPS"];
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl Config {
@@ -151,6 +153,8 @@ impl Config {
             kubectl: get("SLEUTH_KUBECTL").unwrap_or_else(|| "kubectl".to_owned()),
             jq: get("SLEUTH_JQ").unwrap_or_else(|| "jq".to_owned()),
             environment: environment(get),
+            operator_environment: operator_environment(get),
+            kubernetes: kubernetes(get)?,
             output_bytes: number(get, "SLEUTH_EXECUTOR_OUTPUT_BYTES", 1 << 20)?,
             bash_timeout: seconds("SLEUTH_EXECUTOR_BASH_TIMEOUT", 30)?,
             kubectl_timeout: seconds("SLEUTH_EXECUTOR_KUBECTL_TIMEOUT", 60)?,
@@ -187,16 +191,9 @@ impl Config {
     /// The settings of the sandbox, with what this configuration adds to what is hidden.
     pub(crate) fn sandbox(&self) -> Setting {
         let mut setting = self.sandbox.clone();
-        setting.hidden.extend(self.kubeconfigs());
+        setting.hidden.extend(self.kubernetes.source.secrets());
         setting.hidden.extend(self.toolsets.iter().chain(&self.redact).chain([&self.state]).cloned());
         setting
-    }
-
-    /// The files that `KUBECONFIG` names for the commands, and the usual one.
-    pub(crate) fn kubeconfigs(&self) -> Vec<PathBuf> {
-        let value = |name: &str| self.environment.iter().find(|(own, _)| own == name).map(|(_, value)| value);
-        let named = value("KUBECONFIG").into_iter().flat_map(std::env::split_paths);
-        named.chain(value("HOME").map(|home| Path::new(home).join(".kube/config"))).collect()
     }
 }
 
@@ -252,13 +249,38 @@ fn environment(get: &dyn Fn(&str) -> Option<String>) -> Vec<(OsString, OsString)
     if get("PATH").is_none() {
         environment.push(("PATH".into(), DEFAULT_PATH.into()));
     }
-    if let Some(kubeconfig) = get("KUBECONFIG").and_then(|paths| absolute(&paths)) {
-        environment.push(("KUBECONFIG".into(), kubeconfig));
-    }
+    // Preferences could give words of a command another meaning than the one that was judged.
+    environment.push(("KUBERC".into(), "off".into()));
     environment
 }
 
-/// Commands run elsewhere than the executor, so that relative paths would miss.
+fn operator_environment(get: &dyn Fn(&str) -> Option<String>) -> Vec<(OsString, OsString)> {
+    let kubeconfig = get("KUBECONFIG").and_then(|paths| absolute(&paths));
+    let own = kubeconfig.map(|paths| ("KUBECONFIG".into(), paths));
+    let cluster = CLUSTER.iter().filter_map(|name| Some((name.into(), get(name)?.into())));
+    own.into_iter().chain(cluster).collect()
+}
+
+fn kubernetes(get: &dyn Fn(&str) -> Option<String>) -> Result<cluster::Settings, ConfigError> {
+    Ok(cluster::Settings {
+        source: cluster::Source::from_env(get),
+        secrets: word(get, "SLEUTH_KUBERNETES_SECRETS", "`mask` or `show`")?,
+        impersonate: word(get, "SLEUTH_KUBERNETES_IMPERSONATE", "`none` or `principal`")?,
+    })
+}
+
+fn word<T: FromStr + Default>(
+    get: &dyn Fn(&str) -> Option<String>,
+    name: &'static str,
+    wanted: &'static str,
+) -> Result<T, ConfigError> {
+    match get(name).filter(|value| !value.is_empty()) {
+        None => Ok(T::default()),
+        Some(value) => value.parse().map_err(|_| ConfigError::Own { name, wanted, value }),
+    }
+}
+
+/// Programs run elsewhere than the executor, so that relative paths would miss.
 fn absolute(paths: &str) -> Option<OsString> {
     let paths = std::env::split_paths(paths).filter_map(|path| std::path::absolute(path).ok());
     std::env::join_paths(paths).ok()
@@ -278,8 +300,16 @@ mod tests {
         };
         let config = Config::from_env(&get).unwrap();
         let names: Vec<_> = config.environment.iter().filter_map(|(name, _)| name.to_str()).collect();
-        assert_eq!(names, ["HOME", "AWS_PROFILE", "PATH", "KUBECONFIG"]);
-        assert!(config.kubeconfigs()[..2].iter().all(|path| path.is_absolute()));
+        assert_eq!(names, ["HOME", "AWS_PROFILE", "PATH", "KUBERC"]);
+        let [(name, paths)] = &config.operator_environment[..] else { panic!("{config:?}") };
+        assert_eq!(name, "KUBECONFIG");
+        assert!(std::env::split_paths(paths).all(|path| path.is_absolute()));
+    }
+
+    #[test]
+    fn a_wrong_word_names_its_variable() {
+        let get = |name: &str| (name == "SLEUTH_KUBERNETES_SECRETS").then(|| "hide".to_owned());
+        assert!(Config::from_env(&get).unwrap_err().to_string().contains("SLEUTH_KUBERNETES_SECRETS"));
     }
 
     #[test]

@@ -8,10 +8,12 @@
 //! * `policy`: what may run
 //! * `process`: how it runs, and how all of it ends
 //! * `redact`: what must not leave
+//! * [`cluster`]: how it reaches Kubernetes clusters
 //! * `sandbox`: what it may see, reach and use while it runs
 //! * `trial`: one program in that sandbox, for whoever wants to see what it is like
 
 mod alerts;
+pub mod cluster;
 mod config;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -75,13 +77,17 @@ impl Executor {
         }
         let redaction = config.redact.as_deref().map(redact::Settings::load).transpose()?.unwrap_or_default();
         let (program, environment) = (config.launcher.clone(), config.environment.clone());
-        let launcher = process::Launcher::probe(program, environment, config.sandbox()).await?;
+        let mut launcher = process::Launcher::probe(program, environment, config.sandbox()).await?;
+        launcher.for_operator.clone_from(&config.operator_environment);
         let settings = tools::Settings {
             saved: tools::Saved::default(),
             bash: config.bash.clone(),
             kubectl: config.kubectl.clone(),
             jq: config.jq.clone(),
-            policy: policy::Policy { kubeconfigs: config.kubeconfigs(), rules: config.rules() },
+            policy: policy::Policy {
+                kubeconfigs: config.kubernetes.source.paths().to_vec(),
+                rules: config.rules(),
+            },
             view: launcher.sandbox.view(),
             kubectl_timeout: config.kubectl_timeout,
             bash_timeout: config.bash_timeout,

@@ -31,6 +31,8 @@ pub(crate) struct Launcher {
     program: PathBuf,
     /// The whole environment of what is started.
     pub(crate) environment: Vec<(OsString, OsString)>,
+    /// What the operator's own programs get beside it.
+    pub(crate) for_operator: Vec<(OsString, OsString)>,
     pub(crate) sandbox: Sandbox,
 }
 
@@ -76,7 +78,8 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    fn not_started(why: String, trouble: Option<Trouble>) -> Self {
+    /// Nothing ran, for this reason.
+    pub(crate) fn not_started(why: String, trouble: Option<Trouble>) -> Self {
         Self {
             masked: 0,
             trouble,
@@ -122,7 +125,7 @@ impl Launcher {
     ) -> Result<Self, Unavailable> {
         let attempt = |confinement, access| try_confinement(&program, &environment, confinement, access);
         let sandbox = Sandbox::probe(setting, attempt).await?;
-        Ok(Self { program, environment, sandbox })
+        Ok(Self { program, environment, for_operator: Vec::new(), sandbox })
     }
 
     /// A gate for one command with this view.
@@ -160,7 +163,7 @@ impl Launcher {
         self.run_started(spec, None, keep, stop, watch, seen).await
     }
 
-    /// The same for a command whose only network is a gate.
+    /// The same for a command whose only network is a gate, unless it has the operator's view.
     pub(crate) async fn run_gated(
         &self,
         spec: &Spec,
@@ -171,7 +174,11 @@ impl Launcher {
         seen: impl FnMut(Source, u64, &[u8]),
     ) -> Outcome {
         let Served { gate: Gate { port, listener }, serve } = served;
-        let access = Access { network: Network::Gate(port), ..spec.access.clone() };
+        let network = match spec.access.view {
+            View::Private | View::Host => Network::Gate(port),
+            View::Operator => spec.access.network,
+        };
+        let access = Access { network, ..spec.access.clone() };
         let spec = Spec { access, ..spec.clone() };
         match listener {
             Some(listener) => {
@@ -179,6 +186,13 @@ impl Launcher {
                 self.run_started(&spec, None, keep, stop, watch, seen).await
             }
             None => self.run_started(&spec, Some(serve), keep, stop, watch, seen).await,
+        }
+    }
+
+    fn environment(&self, view: View) -> Vec<(OsString, OsString)> {
+        match view {
+            View::Private | View::Host => self.environment.clone(),
+            View::Operator => [&self.for_operator[..], &self.environment].concat(),
         }
     }
 
@@ -197,7 +211,8 @@ impl Launcher {
         };
         let job = Job { spec: spec.clone(), confinement: prepared.confinement.clone() };
         let kills_before = memory::kills();
-        let started = timeout(START_TIME, start(&self.program, &self.environment, &job, open)).await;
+        let environment = self.environment(spec.access.view);
+        let started = timeout(START_TIME, start(&self.program, &environment, &job, open)).await;
         let (mut child, mut control) = match started {
             Ok(Ok(started)) => started,
             Ok(Err(error)) => return Outcome::not_started(format!("the launcher: {error}"), None),

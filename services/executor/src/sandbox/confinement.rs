@@ -32,11 +32,12 @@ pub(crate) enum Network {
     Host,
 }
 
-/// A file in the private directory of a command.
+/// A file or a directory in the private directory of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Placed {
     pub(crate) name: String,
-    pub(crate) content: String,
+    /// `None` makes it an empty directory.
+    pub(crate) content: Option<String>,
     /// The variable that says where it is.
     pub(crate) variable: String,
 }

@@ -3,7 +3,10 @@
 
 use std::{
     fs, io,
-    os::unix::{fs::OpenOptionsExt as _, net::UnixStream},
+    os::unix::{
+        fs::{DirBuilderExt as _, OpenOptionsExt as _},
+        net::UnixStream,
+    },
     path::PathBuf,
 };
 
@@ -148,9 +151,14 @@ fn place(files: &[Placed], work: Option<&PathBuf>, owner: u32) -> Result<Vec<(St
     let Some(work) = work else { return Ok(Vec::new()) };
     let write = |file: &Placed| {
         let path = work.join(&file.name);
-        let mut options = fs::OpenOptions::new();
-        let mut opened = options.create_new(true).write(true).mode(0o600).open(&path)?;
-        io::Write::write_all(&mut opened, file.content.as_bytes())?;
+        match &file.content {
+            None => fs::DirBuilder::new().mode(0o700).create(&path)?,
+            Some(content) => {
+                let mut options = fs::OpenOptions::new();
+                let mut opened = options.create_new(true).write(true).mode(0o600).open(&path)?;
+                io::Write::write_all(&mut opened, content.as_bytes())?;
+            }
+        }
         chown(&path, Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)))?;
         Ok((file.variable.clone(), path))
     };

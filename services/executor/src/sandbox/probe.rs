@@ -143,7 +143,7 @@ impl Sandbox {
 
     /// Whether a gate is opened in a network of the command's own.
     pub(crate) fn separates_network(&self, view: View) -> bool {
-        self.0.available(view).contains(&Layer::Network)
+        view != View::Operator && self.0.available(view).contains(&Layer::Network)
     }
 
     /// Prepares a command.

@@ -21,6 +21,7 @@ use super::{
     stop::Stop,
 };
 use crate::{
+    cluster::{Access, Clusters, Writes},
     policy::Effect,
     process::{Capture, Launcher, Meter, Watch},
     redact::{Redactor, Suspicion},
@@ -39,6 +40,7 @@ pub(super) struct Workshop {
     pub(super) records: Records,
     pub(super) redactor: Redactor,
     pub(super) launcher: Launcher,
+    pub(super) clusters: Clusters,
     pub(super) instance: String,
     pub(super) limits: Limits,
     /// A place for each execution that may run at the same time.
@@ -63,6 +65,8 @@ pub(super) struct Order {
     /// A permission for exactly this call. May be empty.
     pub(super) grant: Bytes,
     pub(super) standing: Standing,
+    /// For whom it reaches clusters.
+    pub(super) access: Access,
     /// What the run has left.
     pub(super) run_time: Option<Duration>,
 }
@@ -78,6 +82,12 @@ impl Permitted<'_> {
     /// Whether it must never begin twice.
     fn may_change(&self) -> bool {
         self.effect == Effect::Mutation
+    }
+
+    /// What it may do in clusters: change them only if it was permitted as something that changes.
+    fn access(&self) -> Access {
+        let writes = if self.may_change() { Writes::Granted } else { Writes::Refused };
+        Access { writes, ..self.order.access.clone() }
     }
 
     fn suspicion(&self, invocation: &str) -> Suspicion {
@@ -264,7 +274,8 @@ impl Workshop {
             };
             let masker = Some(self.redactor.masker(suspicion));
             let watch = Watch { masker, meter: Some(Arc::clone(&meter)) };
-            self.launcher.run_watched(spec, self.limits.output_kept, &kill, watch, seen)
+            let clusters = run.clusters.then(|| permitted.access());
+            self.launch(spec, clusters, &kill, watch, seen)
         });
         let deadline = Instant::now() + run.timeout;
         let (outcomes, stop) = {

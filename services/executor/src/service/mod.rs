@@ -19,6 +19,7 @@ mod ending;
 mod execution;
 mod executions;
 mod judge;
+mod launch;
 mod permission;
 mod records;
 mod stop;
@@ -29,6 +30,7 @@ pub(crate) use judge::policy_version;
 
 use crate::{
     Config,
+    cluster::{Access, Clusters, Writes},
     policy::Effect,
     process::Launcher,
     redact::{Redactor, Suspicion},
@@ -75,7 +77,7 @@ impl Service {
         let instance = catalogue.instance().to_owned();
         let workshop = Workshop {
             judge: Judge {
-                targets: Targets::new(config.kubeconfigs()),
+                targets: Targets::new(config.kubernetes.source.paths().to_vec()),
                 keys: config.grant_keys.clone(),
                 policy_version,
                 settings: Arc::new(settings),
@@ -83,6 +85,7 @@ impl Service {
             records: Records::new(config.state.clone()),
             redactor,
             launcher,
+            clusters: Clusters::new(config.kubernetes.clone()),
             instance: instance.clone(),
             limits: Limits {
                 output_kept: config.output_bytes,
@@ -245,6 +248,7 @@ impl ToolExecutor for Service {
                         session: request.session.clone(),
                         grants: request.standing_grants.clone(),
                     },
+                    access: access(&request),
                     run_time: (request.timeout_ms > 0).then(|| Duration::from_millis(request.timeout_ms)),
                 };
                 self.start(&execution, order, &request, &metadata);
@@ -291,6 +295,16 @@ impl ToolExecutor for Service {
         let was_running = !execution.is_finished() && !execution.cancel.is_cancelled();
         execution.cancel.cancel();
         Ok(Response::new(CancelResponse { was_running }))
+    }
+}
+
+/// For whom a call reaches clusters.
+fn access(request: &ExecuteRequest) -> Access {
+    Access {
+        writes: Writes::Refused,
+        run: request.run_id.clone(),
+        execution: request.execution_id.clone(),
+        principal: request.caller.as_ref().map(|caller| caller.principal.clone()).unwrap_or_default(),
     }
 }
 

@@ -35,13 +35,14 @@ fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
     let timeout = timeout(settings, arguments)?;
     let judgement = settings.policy.judge(&command, &suggested, &settings.saved.commands);
     let effect = judgement.effect();
-    let run = |script: String, access: Access| {
+    let run = |script: String, access: Access, clusters: bool| {
         Work::Run(Run {
             specs: vec![Spec {
                 pipeline: vec![vec![settings.bash.clone(), "-c".to_owned(), script]],
                 merge_stderr: true,
                 access,
             }],
+            clusters,
             timeout,
             present: presenter(command.clone()),
             invocation: command.clone(),
@@ -49,12 +50,19 @@ fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
     };
     let decision = match judgement {
         Judgement::Allow { script, programs, .. } => {
-            Decision::Allow(run(script, access(settings, effect, &programs)))
+            // What does more than read may run kubectl in ways that the policy does not see.
+            let clusters = effect > Effect::Read || programs.contains("kubectl");
+            Decision::Allow(run(script, access(settings, effect, &programs), clusters))
         }
         // What a person allows is what they were shown, to the letter: also what it may do.
         Judgement::Ask { reason, prefixes, .. } => {
             let refusal = unavailable(&reason);
-            Decision::Ask(Ask { reason, refusal, prefixes, work: run(command.clone(), Access::default()) })
+            Decision::Ask(Ask {
+                reason,
+                refusal,
+                prefixes,
+                work: run(command.clone(), Access::default(), true),
+            })
         }
         Judgement::Deny { reason } => Decision::Deny(reason),
     };
@@ -63,7 +71,7 @@ fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
 
 /// What a command needs. One that does more than read was allowed by the operator or by a person as it is.
 fn access(settings: &Settings, effect: Effect, programs: &BTreeSet<String>) -> Access {
-    if effect > Effect::Read || programs.contains("kubectl") {
+    if effect > Effect::Read {
         return Access::default();
     }
     Access {

@@ -8,6 +8,7 @@ use super::{
 use crate::{
     policy::{Effect, check_kind},
     process::{Outcome, Spec},
+    sandbox::Network,
 };
 
 const KIND: Parameter = Parameter::text("kind", "Kind of object, such as pod, deployment or node.");
@@ -195,7 +196,8 @@ pub(super) fn run_all(
         effect: Effect::Read,
         decision: Decision::Allow(Work::Run(Run {
             invocation: shown,
-            specs,
+            specs: specs.into_iter().map(|spec| spec.confined(settings.view, Network::None)).collect(),
+            clusters: true,
             timeout: settings.kubectl_timeout,
             present: Box::new(show),
         })),

@@ -147,6 +147,8 @@ pub(crate) struct Run {
     pub(crate) invocation: String,
     /// What to run, side by side.
     pub(crate) specs: Vec<Spec>,
+    /// Whether these reach clusters through the executor.
+    pub(crate) clusters: bool,
     pub(crate) timeout: Duration,
     pub(crate) present: Present,
 }

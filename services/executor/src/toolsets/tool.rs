@@ -117,6 +117,7 @@ impl TemplateTool {
                 Decision::Allow(Work::Run(Run {
                     invocation,
                     specs: vec![spec],
+                    clusters: false,
                     timeout: self.timeout.min(settings.longest_timeout),
                     present: Box::new(move |outcomes| match outcomes.first() {
                         Some(outcome) => plain(&command, outcome),

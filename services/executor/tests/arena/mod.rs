@@ -90,6 +90,8 @@ impl Arena {
         match name {
             "HOME" => at("home"),
             "KUBECONFIG" => at("kubeconfig"),
+            // Commands are not told where it is; one that knows must not read it either.
+            "SLEUTH_EXECUTOR_PASS_ENV" => Some("KUBECONFIG".to_owned()),
             "SLEUTH_SANDBOX_HIDE" => at("hidden"),
             _ => None,
         }
