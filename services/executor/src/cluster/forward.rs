@@ -1,6 +1,9 @@
 //! One request through the proxy: judged, sent on with the executor's credential, its answer passed back.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
@@ -24,6 +27,8 @@ const REQUESTS: &str = "sleuth_kubernetes_requests_total";
 const SECONDS: &str = "sleuth_kubernetes_request_seconds";
 /// The most that is read of a request which is looked into.
 const BODY_BYTES: usize = 4 << 20;
+/// How long the rest of a refused request is read.
+const DISCARD_TIME: Duration = Duration::from_secs(5);
 /// What an API server is told of a client's wishes. Credentials are none of them.
 const PASSED: &[HeaderName] = &[
     header::ACCEPT,
@@ -89,6 +94,7 @@ impl Route {
     async fn judged(&self, asked: Asked, parts: Parts, body: Incoming) -> Response<Body> {
         if let (Writes::Refused, Some(why)) = (self.access.writes, asked.writes()) {
             tracing::info!(verb = asked.verb, resource = asked.target.resource(), why, "refused");
+            discard(body).await;
             return failure(Reason::Forbidden, &refusal(&asked, why));
         }
         match self.forward(asked, parts, body).await {
@@ -184,6 +190,13 @@ fn refusal(asked: &Asked, why: &str) -> String {
          Nothing was changed.",
         asked.verb, asked.target,
     )
+}
+
+/// Reads what belongs to a refused request: a client that still writes would not see why.
+async fn discard(body: Incoming) {
+    let read = Limited::new(body, BODY_BYTES).collect();
+    // A client that is slow, or writes too much, sees a closed connection.
+    let _ = tokio::time::timeout(DISCARD_TIME, read).await;
 }
 
 async fn request_body(

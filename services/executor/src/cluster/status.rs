@@ -21,27 +21,29 @@ pub(super) enum Reason {
     Unavailable,
 }
 
-impl Reason {
-    fn code(self) -> (StatusCode, &'static str) {
-        match self {
-            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "Unauthorized"),
-            Self::Forbidden => (StatusCode::FORBIDDEN, "Forbidden"),
-            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
-            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
-        }
+/// An answer that says what failed.
+pub(super) fn failure(reason: Reason, message: &str) -> Response<Body> {
+    match reason {
+        Reason::Unauthorized => status(StatusCode::UNAUTHORIZED, "Unauthorized", message),
+        Reason::Forbidden => status(StatusCode::FORBIDDEN, "Forbidden", message),
+        Reason::TooLarge => status(StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge", message),
+        // While a client learns which kinds there are, this is the one form of which it shows the message.
+        Reason::Unavailable => answer(StatusCode::BAD_GATEWAY, "text/plain", message.to_owned()),
     }
 }
 
-/// A `Status` that says what failed.
-pub(super) fn failure(reason: Reason, message: &str) -> Response<Body> {
-    let (code, name) = reason.code();
+fn status(code: StatusCode, reason: &str, message: &str) -> Response<Body> {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": message, "reason": name, "code": code.as_u16(),
+        "message": message, "reason": reason, "code": code.as_u16(),
     });
-    let mut response = Response::new(whole(status.to_string()));
+    answer(code, "application/json", status.to_string())
+}
+
+fn answer(code: StatusCode, form: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(whole(body));
     *response.status_mut() = code;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form));
     response
 }
 

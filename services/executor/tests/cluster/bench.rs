@@ -40,8 +40,12 @@ pub(crate) struct Door {
 
 impl Door {
     pub(crate) fn open(settings: Settings, access: Access) -> Self {
+        Self::of(&Clusters::new(settings), access)
+    }
+
+    pub(crate) fn of(clusters: &Clusters, access: Access) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let pass = Clusters::new(settings).pass(access);
+        let pass = clusters.pass(access);
         let directory = tempfile::tempdir().unwrap();
         let kubeconfig = pass.kubeconfig(listener.local_addr().unwrap().port());
         std::fs::write(directory.path().join("kubeconfig"), kubeconfig).unwrap();
