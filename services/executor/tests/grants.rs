@@ -77,7 +77,7 @@ impl World {
         let scope = ExactScope {
             execution_id: id.to_owned(),
             tool: "bash".to_owned(),
-            arguments_sha256: sha256(&arguments.to_string()).into(),
+            arguments_sha256: sha256(arguments.to_string()).into(),
             policy_version: plan.policy_version,
             target: plan.target,
         };
