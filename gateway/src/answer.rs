@@ -93,7 +93,7 @@ impl Answer {
             () = self.ending.cancelled() => return Err(Interruption::Stopping),
         };
         let event = domain::Event::try_from(event)?;
-        self.over = event.kind.is_terminal();
+        self.over = event.ends_run();
         Ok(Some(event))
     }
 

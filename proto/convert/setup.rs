@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Limits, RunSetup};
+use domain::{Limits, RunSetup, Subagents};
 
 use crate::agent as wire;
 
@@ -27,6 +27,18 @@ impl From<wire::RunSetup> for RunSetup {
             session: setup.session,
             standing: setup.standing_grants,
         }
+    }
+}
+
+impl From<Subagents> for wire::Subagents {
+    fn from(subagents: Subagents) -> Self {
+        Self { depth: subagents.depth, number: subagents.number }
+    }
+}
+
+impl From<wire::Subagents> for Subagents {
+    fn from(subagents: wire::Subagents) -> Self {
+        Self { depth: subagents.depth, number: subagents.number }
     }
 }
 

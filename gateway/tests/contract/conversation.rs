@@ -18,6 +18,8 @@ pub(crate) fn started(messages: Vec<Message>) -> EventKind {
         client_tools: Vec::new(),
         runbooks: Vec::new(),
         waits: false,
+        subagents: domain::Subagents::default(),
+        call: None,
         approvals: true,
         setup: domain::RunSetup::default(),
         account: "default".to_owned(),

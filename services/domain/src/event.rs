@@ -26,6 +26,13 @@ pub struct Event {
     pub kind: EventKind,
 }
 
+impl Event {
+    /// Whether nothing can follow in the run.
+    pub fn ends_run(&self) -> bool {
+        self.agent == AgentId::main() && self.kind.is_terminal()
+    }
+}
+
 /// What happened. Matches on it are exhaustive, so that a new kind is a list of what to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EventKind {
@@ -164,7 +171,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// Whether nothing can follow.
+    /// Whether nothing can follow of the same agent.
     pub fn is_terminal(&self) -> bool {
         matches!(
             self,
@@ -199,12 +206,25 @@ pub struct RunStarted {
     pub approvals: bool,
     /// Whether calls that need the client wait in the run. Otherwise the run is suspended.
     pub waits: bool,
+    /// What subagents may be started.
+    pub subagents: Subagents,
+    /// For a subagent: the call of its parent that started it.
+    pub call: Option<CallId>,
     /// What whoever takes the run over needs beside its events.
     pub setup: RunSetup,
     /// Account that owns the run.
     pub account: String,
     /// Who asked.
     pub principal: String,
+}
+
+/// What subagents an agent may start. The default is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Subagents {
+    /// How many of them may be one below the other.
+    pub depth: u32,
+    /// How many a run may have in all.
+    pub number: u32,
 }
 
 /// What whoever takes a run over needs beside its events. Readers do not get it.

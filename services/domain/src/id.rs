@@ -51,4 +51,9 @@ impl AgentId {
     pub fn main() -> Self {
         Self::new("main")
     }
+
+    /// A subagent, by the order in which the subagents of a run start, from 1.
+    pub fn sub(number: u32) -> Self {
+        Self::new(format!("a{number}"))
+    }
 }

@@ -60,6 +60,23 @@ impl Totals {
         }
     }
 
+    /// These totals and those of another agent.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            model_calls: self.model_calls.saturating_add(other.model_calls),
+            prompt: self.prompt.saturating_add(other.prompt),
+            completion: self.completion.saturating_add(other.completion),
+            cached: sum(self.cached, other.cached),
+            cache_creation: sum(self.cache_creation, other.cache_creation),
+            reasoning: sum(self.reasoning, other.reasoning),
+            cost_usd: self.cost_usd + other.cost_usd,
+            max_prompt: self.max_prompt.max(other.max_prompt),
+            max_completion: self.max_completion.max(other.max_completion),
+            compactions: self.compactions.saturating_add(other.compactions),
+        }
+    }
+
     /// Prompt and completion tokens.
     pub fn tokens(self) -> u64 {
         self.prompt.saturating_add(self.completion)

@@ -39,7 +39,7 @@ pub fn tail<L: EventLog + ?Sized>(
             return Ok(None);
         }
         let event = reader.next().await?;
-        let ended = event.kind.is_terminal();
+        let ended = event.ends_run();
         Ok(Some((event, (reader, Some(ended)))))
     })
 }
@@ -87,6 +87,6 @@ impl<L: EventLog + ?Sized> Reader<L> {
         let Some(before) = self.position.checked_sub(1) else { return Ok(false) };
         let newest = self.head().await?.borrow().position;
         let last = self.log.read(&self.id, before.min(newest.saturating_sub(1)), NonZeroUsize::MIN).await?;
-        Ok(last.iter().any(|event| event.kind.is_terminal()))
+        Ok(last.iter().any(|event| event.ends_run()))
     }
 }

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
+use super::{Form, inputs::To};
+use crate::telemetry;
 use domain::{FailureCode, Input, MessageId, ModelReply};
 use futures_util::StreamExt as _;
 use model::{Delta, Error, Model, Request};
-use tokio::sync::mpsc;
-
-use super::Form;
-use crate::telemetry;
 
 /// Asks, and sends inputs until the reply is complete or has failed.
 pub(super) async fn ask(
@@ -16,7 +14,7 @@ pub(super) async fn ask(
     request: Request,
     form: Option<Form>,
     message: MessageId,
-    to: mpsc::Sender<Input>,
+    to: To,
 ) {
     let end = match relay(&*model, request, &message, &to).await {
         Ok(reply) => {
@@ -36,7 +34,7 @@ async fn relay(
     model: &dyn Model,
     request: Request,
     message: &MessageId,
-    to: &mpsc::Sender<Input>,
+    to: &To,
 ) -> Result<model::Reply, Error> {
     let mut deltas = model.call(request).await?;
     while let Some(delta) = deltas.next().await {

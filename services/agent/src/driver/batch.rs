@@ -1,14 +1,32 @@
 //! Events that share a publication.
 
-use domain::EventKind;
+use domain::{AgentId, EventKind, Move};
+
+/// An event that is to be published.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) agent: AgentId,
+    pub(super) parent: Option<AgentId>,
+    pub(super) kind: EventKind,
+}
+
+impl Entry {
+    /// The events of a move, which keeps its effects.
+    pub(super) fn of(of: &mut Move) -> Vec<Self> {
+        let Move { agent, parent, step } = of;
+        let events = std::mem::take(&mut step.events).into_iter();
+        events.map(|kind| Self { agent: agent.clone(), parent: parent.clone(), kind }).collect()
+    }
+}
 
 /// Joins deltas that follow each other: what arrived together is one event.
-pub(super) fn merged(kinds: Vec<EventKind>) -> Vec<EventKind> {
-    let mut merged: Vec<EventKind> = Vec::with_capacity(kinds.len());
-    for kind in kinds {
-        let joined = merged.last_mut().is_some_and(|last| join(last, &kind));
+pub(super) fn merged(entries: Vec<Entry>) -> Vec<Entry> {
+    let mut merged: Vec<Entry> = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let same = |last: &&mut Entry| last.agent == entry.agent;
+        let joined = merged.last_mut().filter(same).is_some_and(|last| join(&mut last.kind, &entry.kind));
         if !joined {
-            merged.push(kind);
+            merged.push(entry);
         }
     }
     merged
@@ -41,9 +59,14 @@ mod tests {
 
     #[test]
     fn only_neighbours_of_one_message_are_joined() {
-        let delta =
-            |id: &str, text: &str| EventKind::TextDelta { message: MessageId::new(id), text: text.into() };
-        let before = vec![delta("a", "1"), delta("a", "2"), delta("b", "3"), delta("a", "4")];
-        assert_eq!(merged(before), [delta("a", "12"), delta("b", "3"), delta("a", "4")]);
+        let delta = |agent: AgentId, id: &str, text: &str| Entry {
+            agent,
+            parent: None,
+            kind: EventKind::TextDelta { message: MessageId::new(id), text: text.into() },
+        };
+        let main = |id, text| delta(AgentId::main(), id, text);
+        let sub = |id, text| delta(AgentId::sub(1), id, text);
+        let before = vec![main("a", "1"), main("a", "2"), main("b", "3"), sub("b", "4"), main("a", "5")];
+        assert_eq!(merged(before), [main("a", "12"), main("b", "3"), sub("b", "4"), main("a", "5")]);
     }
 }

@@ -1,28 +1,31 @@
-//! Performs what a run's machine decides: publishes the events of each step, then acts.
+//! Performs what the machines of a run decide: publishes the events of each step, then acts.
 //!
-//! One driver owns one run. Everything that it starts is a handle in it, so that a driver that ends, for
-//! whatever reason, ends all of it.
+//! One driver owns one run, with its subagents. Everything that it starts is a handle in it, so that a driver that
+//! ends, for whatever reason, ends all of it.
 
 mod asking;
 mod batch;
 mod form;
+mod inputs;
 mod using;
+mod work;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{
-    AgentId, CallId, Effect, Event, EventKind, Input, Message, MessageId, Permission, Printed, Role, Run,
-    Step, SummaryRequest, Timestamp, ToolCall,
+    AgentId, Effect, Event, Family, Input, Message, MessageId, Move, Permission, Printed, Role, RunStarted,
+    SummaryRequest, Timestamp, ToolCall,
 };
 use model::{Model, ToolSpec};
 use runtime::clock;
 use store::{Batch, Lease, Store};
-use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::Instrument as _;
+
+use batch::Entry;
+use inputs::Inputs;
+use work::Work;
 
 pub(crate) use form::Form;
 
@@ -31,8 +34,6 @@ use crate::{
     tools::{Context, Tools},
 };
 
-/// Inputs that wait for the machine; whoever makes more of them waits.
-const INBOX: usize = 256;
 /// Inputs that are taken into account before their events are published together.
 const BATCH: usize = 128;
 
@@ -49,6 +50,8 @@ pub(crate) struct Setup {
     pub form: Option<Form>,
     /// On whose behalf tools are called.
     pub context: Context,
+    /// How the run began, but for its conversation: its subagents begin likewise.
+    pub start: RunStarted,
     /// Time that the run may take.
     pub wall_time: Duration,
     /// Cancelled when the run must stop; says why in [`Progress`].
@@ -68,14 +71,11 @@ impl Setup {
 /// The owner of a run.
 pub(crate) struct Driver {
     setup: Setup,
-    run: Run,
+    family: Family,
     position: u64,
-    inbox: mpsc::Receiver<Input>,
-    inputs: mpsc::Sender<Input>,
-    asking: Option<AbortOnDropHandle<()>>,
-    planning: Option<AbortOnDropHandle<()>>,
-    using: HashMap<CallId, AbortOnDropHandle<()>>,
-    timer: Option<Instant>,
+    inputs: Inputs,
+    /// What goes on for each agent.
+    work: HashMap<AgentId, Work>,
     /// What other agents say.
     mail: Mail,
     /// What is in flight was begun by another process.
@@ -83,48 +83,47 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// A driver for a run whose log ends at `position` with the events that `run` has applied.
-    pub(crate) fn new(setup: Setup, run: Run, position: u64) -> Self {
-        let (inputs, inbox) = mpsc::channel(INBOX);
+    /// A driver for a run whose log ends at `position` with the events that `family` has applied.
+    pub(crate) fn new(setup: Setup, family: Family, position: u64) -> Self {
         let mail = Mail::new(Arc::clone(&setup.log), setup.lease.log().clone());
-        Self {
-            setup,
-            mail,
-            run,
-            position,
-            inbox,
-            inputs,
-            asking: None,
-            planning: None,
-            using: HashMap::new(),
-            timer: None,
-            takes_over: false,
-        }
+        let (inputs, work) = (Inputs::new(), HashMap::new());
+        Self { setup, family, position, inputs, work, mail, takes_over: false }
     }
 
     /// A driver for a run that another process has left.
-    pub(crate) fn taking_over(setup: Setup, run: Run, position: u64) -> Self {
-        Self { takes_over: true, ..Self::new(setup, run, position) }
+    pub(crate) fn taking_over(setup: Setup, family: Family, position: u64) -> Self {
+        Self { takes_over: true, ..Self::new(setup, family, position) }
     }
 
     /// Drives the run to its end.
     pub(crate) async fn drive(mut self) {
-        let mut step = self.run.step(if self.takes_over { Input::TakenOver } else { Input::Begin });
-        if step == Step::default() {
-            // It goes on with calls that a person allowed.
-            step.effects = self.run.in_flight();
-        }
-        step.effects.push(Effect::ArmTimer(self.setup.wall_time));
-        let mut ended = self.take(step).await;
+        let moves = self.begin();
+        let mut ended = self.take(moves).await;
         self.takes_over = false;
         while !ended {
-            let Some(step) = self.next().await else {
+            let Some(moves) = self.next().await else {
                 // Everything that goes on is dropped with this, and left as it is elsewhere.
                 return self.leave().await;
             };
-            ended = self.take(step).await;
+            ended = self.take(moves).await;
         }
-        self.setup.progress.ended(self.run.outcome());
+        self.setup.progress.ended(self.family.main().outcome());
+    }
+
+    fn begin(&mut self) -> Vec<Move> {
+        let main = AgentId::main();
+        let mut moves = match self.takes_over {
+            true => self.family.step_all(&Input::TakenOver),
+            false => self.family.step(&main, Input::Begin),
+        };
+        let mut start = Move { agent: main, parent: None, step: domain::Step::default() };
+        if moves.is_empty() {
+            // It goes on with calls that a person allowed.
+            start.step.effects = self.family.main().in_flight();
+        }
+        start.step.effects.push(Effect::ArmTimer(self.setup.wall_time));
+        moves.push(start);
+        moves
     }
 
     /// Leaves the run to another agent.
@@ -134,139 +133,201 @@ impl Driver {
         }
     }
 
-    /// Waits for inputs and lets the machine decide: as many as are there, so that they share a publication.
+    /// Waits for inputs and lets the machines decide: as many as are there, so that they share a publication.
     /// `None` once the run is to be left.
-    async fn next(&mut self) -> Option<Step> {
-        let first = tokio::select! {
+    async fn next(&mut self) -> Option<Vec<Move>> {
+        let timer = self.work.iter().filter_map(|(agent, work)| Some((work.timer?, agent.clone()))).min();
+        let (agent, first) = tokio::select! {
             biased;
             () = self.setup.context.leaving.cancelled() => return None,
-            () = self.setup.cancel.cancelled() => Input::Cancelled { reason: self.setup.progress.cancel_reason() },
-            () = alarm(self.timer) => {
-                self.timer = None;
-                Input::TimeUp
+            () = self.setup.cancel.cancelled() => {
+                (AgentId::main(), Input::Cancelled { reason: self.setup.progress.cancel_reason() })
             }
-            Some(input) = self.inbox.recv() => input,
-            inputs = self.mail.next(&self.setup.progress) => return Some(self.run.step_all(inputs)),
+            agent = alarm(timer) => {
+                self.work_of(&agent).timer = None;
+                (agent, Input::TimeUp)
+            }
+            input = self.inputs.next() => input,
+            inputs = self.mail.next(&self.setup.progress) => {
+                return Some(inputs.iter().flat_map(|input| self.told(input)).collect());
+            }
         };
-        let mut step = self.run.step(first);
+        let mut moves = self.family.step(&agent, first);
         for _ in 1..BATCH {
-            let Ok(input) = self.inbox.try_recv() else { break };
-            step.then(self.run.step(input));
+            let Some((agent, input)) = self.inputs.at_hand() else { break };
+            moves.extend(self.family.step(&agent, input));
         }
-        Some(step)
+        Some(moves)
+    }
+
+    /// Somebody else said something: what ends the run is for the agent that answers, any other word for whom it
+    /// concerns.
+    fn told(&mut self, input: &Input) -> Vec<Move> {
+        match input {
+            Input::Cancelled { .. } => self.family.step(&AgentId::main(), input.clone()),
+            _ => self.family.step_all(input),
+        }
     }
 
     /// Publishes, then acts. True once the run has ended.
-    async fn take(&mut self, step: Step) -> bool {
-        let Step { events, effects } = step;
-        self.setup.context.remember(&events);
-        if let Err(error) = self.publish(batch::merged(events)).await {
-            // Whatever the log has not taken has not happened: nobody may see more of this run.
-            tracing::error!(%error, "a run cannot publish and ends");
-            return true;
-        }
+    async fn take(&mut self, mut moves: Vec<Move>) -> bool {
         let mut ended = false;
-        for effect in effects {
-            ended |= self.perform(effect);
+        while !moves.is_empty() {
+            let entries: Vec<_> = moves.iter_mut().flat_map(Entry::of).collect();
+            self.setup.context.remember(entries.iter().map(|entry| &entry.kind));
+            if let Err(error) = self.publish(batch::merged(entries)).await {
+                // Whatever the log has not taken has not happened: nobody may see more of this run.
+                tracing::error!(%error, "a run cannot publish and ends");
+                return true;
+            }
+            let mut more = Vec::new();
+            for Move { agent, step, .. } in moves {
+                for effect in step.effects {
+                    ended |= agent == AgentId::main() && effect == Effect::Finish;
+                    more.extend(self.perform(&agent, effect));
+                }
+            }
+            moves = more;
         }
         ended
     }
 
-    async fn publish(&mut self, kinds: Vec<EventKind>) -> Result<(), store::Error> {
-        if kinds.is_empty() {
+    async fn publish(&mut self, entries: Vec<Entry>) -> Result<(), store::Error> {
+        if entries.is_empty() {
             return Ok(());
         }
         let time = Timestamp(clock::unix_nanos());
         let run = &self.setup.context.run;
-        let events: Vec<_> = kinds
+        let events: Vec<_> = entries
             .into_iter()
             .zip(self.position + 1..)
-            .map(|(kind, position)| {
-                let agent = AgentId::main();
-                Event { run: run.clone(), position, time, agent, parent: None, kind }
+            .map(|(Entry { agent, parent, kind }, position)| Event {
+                run: run.clone(),
+                position,
+                time,
+                agent,
+                parent,
+                kind,
             })
             .collect();
         let last = self.position + events.len() as u64;
         let batch = Batch::new(self.position, events).taking(self.mail.taken());
         self.setup.log.append(&self.setup.lease, batch).await?;
         self.position = last;
-        self.setup.progress.update(&self.run, last);
+        self.setup.progress.update(self.family.main(), last);
         Ok(())
     }
 
-    fn perform(&mut self, effect: Effect) -> bool {
+    /// Acts for an agent; what follows at once is returned.
+    fn perform(&mut self, agent: &AgentId, effect: Effect) -> Vec<Move> {
         match effect {
             Effect::CallModel { message, offer_tools, note } => {
-                let request = self.request(offer_tools, note);
-                self.ask(request, self.setup.form.clone(), message);
+                let form = self.setup.form.clone().filter(|_| *agent == AgentId::main());
+                let request = self.request(agent, form.as_ref(), offer_tools, note);
+                self.ask(agent, request, form, message);
             }
             Effect::Summarize { message } => {
-                let SummaryRequest { instruction, transcript } = self.run.summary_request();
+                let Some(run) = self.family.get(agent) else { return Vec::new() };
+                let SummaryRequest { instruction, transcript } = run.summary_request();
                 let request = model::Request {
                     system: instruction.to_owned(),
                     messages: vec![Message::text(Role::User, transcript)],
                     ..model::Request::default()
                 };
-                self.ask(request, None, message);
+                self.ask(agent, request, None, message);
             }
-            Effect::StopModel => self.asking = None,
+            Effect::StopModel => self.work_of(agent).asking = None,
             Effect::Plan(calls) => {
-                let planning = using::plan(
-                    self.setup.tools.clone(),
-                    calls,
-                    self.setup.context.clone(),
-                    self.inputs.clone(),
-                );
-                self.planning = Some(AbortOnDropHandle::new(tokio::spawn(planning.in_current_span())));
+                let (tools, context) = (self.setup.tools.clone(), self.setup.context.clone());
+                let planning = using::plan(tools, calls, context, self.inputs.of(agent));
+                self.work_of(agent).planning =
+                    Some(AbortOnDropHandle::new(tokio::spawn(planning.in_current_span())));
             }
-            Effect::StopPlan => self.planning = None,
+            Effect::StopPlan => self.work_of(agent).planning = None,
             Effect::RunTool { call, permission, printed } => {
-                let before = self.takes_over.then_some(printed);
-                self.run_tool(call, permission, before);
+                return match self.setup.tools.task(&call) {
+                    Some(_) if self.family.has_started(&call.id) => Vec::new(),
+                    Some(task) => self.family.start(agent, &call.id, &task, &self.setup.start),
+                    None => {
+                        self.run_tool(agent, call, permission, self.takes_over.then_some(printed));
+                        Vec::new()
+                    }
+                };
             }
             Effect::AwaitClient { call, time } => {
-                let expiring = using::expire(call.clone(), time, self.inputs.clone());
-                self.using.insert(call, AbortOnDropHandle::new(tokio::spawn(expiring)));
+                let expiring = using::expire(call.clone(), time, self.inputs.of(agent));
+                let expiring = AbortOnDropHandle::new(tokio::spawn(expiring));
+                self.work_of(agent).using.insert(call, expiring);
             }
-            Effect::StopTool(call) => drop(self.using.remove(&call)),
-            Effect::ArmTimer(after) => self.timer = Some(Instant::now() + after),
-            Effect::Finish => return true,
+            Effect::StopTool(call) => drop(self.work_of(agent).using.remove(&call)),
+            Effect::ArmTimer(after) => self.work_of(agent).timer = Some(Instant::now() + after),
+            Effect::Finish => drop(self.work.remove(agent)),
         }
-        false
+        Vec::new()
     }
 
-    fn ask(&mut self, request: model::Request, form: Option<Form>, message: MessageId) {
-        let asking = asking::ask(Arc::clone(&self.setup.model), request, form, message, self.inputs.clone());
-        self.asking = Some(AbortOnDropHandle::new(tokio::spawn(asking.in_current_span())));
+    fn work_of(&mut self, agent: &AgentId) -> &mut Work {
+        self.work.entry(agent.clone()).or_default()
     }
 
-    fn run_tool(&mut self, call: ToolCall, permission: Option<Permission>, before: Option<Printed>) {
+    fn ask(&mut self, agent: &AgentId, request: model::Request, form: Option<Form>, message: MessageId) {
+        let model = Arc::clone(&self.setup.model);
+        let asking = asking::ask(model, request, form, message, self.inputs.of(agent));
+        self.work_of(agent).asking = Some(AbortOnDropHandle::new(tokio::spawn(asking.in_current_span())));
+    }
+
+    fn run_tool(
+        &mut self,
+        agent: &AgentId,
+        call: ToolCall,
+        permission: Option<Permission>,
+        before: Option<Printed>,
+    ) {
         let id = call.id.clone();
         let label = self.setup.tools_label(&call.name);
         let running = self.setup.tools.run(call, permission, before, &self.setup.context);
-        let tools = self.setup.tools.clone();
-        let using = using::follow(tools, running, id.clone(), label, self.inputs.clone());
-        self.using.insert(id, AbortOnDropHandle::new(tokio::spawn(using)));
+        let using =
+            using::follow(self.setup.tools.clone(), running, id.clone(), label, self.inputs.of(agent));
+        self.work_of(agent).using.insert(id, AbortOnDropHandle::new(tokio::spawn(using)));
     }
 
-    fn request(&self, offer_tools: bool, note: Option<String>) -> model::Request {
+    fn request(
+        &self,
+        agent: &AgentId,
+        form: Option<&Form>,
+        offer_tools: bool,
+        note: Option<String>,
+    ) -> model::Request {
+        let specs = if offer_tools { self.specs(agent) } else { Arc::default() };
         // With tools on offer, a form that must be kept would keep some models from using them.
-        let last_word = !offer_tools || self.setup.specs.is_empty();
-        let form = self.setup.form.as_ref().filter(|form| last_word || !form.strict);
-        let mut messages = self.run.prompt();
+        let last_word = specs.is_empty();
+        let form = form.filter(|form| last_word || !form.strict);
+        let mut messages = self.family.get(agent).map(|run| run.prompt()).unwrap_or_default();
         messages.extend(note.map(|note| Message::text(Role::User, note)));
         model::Request {
             system: self.setup.system.clone(),
             messages,
-            tools: if offer_tools { Arc::clone(&self.setup.specs) } else { Arc::default() },
+            tools: specs,
             response_format: form.map(|form| form.format.clone()),
         }
     }
+
+    fn specs(&self, agent: &AgentId) -> Arc<[ToolSpec]> {
+        if self.family.may_start(agent) {
+            return Arc::clone(&self.setup.specs);
+        }
+        let others = self.setup.specs.iter().filter(|spec| !self.setup.tools.starts_agents(&spec.name));
+        others.cloned().collect()
+    }
 }
 
-async fn alarm(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
+/// Waits until the timer of an agent rings.
+async fn alarm(timer: Option<(Instant, AgentId)>) -> AgentId {
+    match timer {
+        Some((at, agent)) => {
+            sleep_until(at).await;
+            agent
+        }
         None => std::future::pending().await,
     }
 }

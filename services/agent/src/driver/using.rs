@@ -3,37 +3,29 @@
 use std::time::Duration;
 
 use domain::{CallId, Input, Settlement, ToolCall, ToolResult};
-use tokio::{
-    sync::mpsc,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep};
 
+use super::inputs::To;
 use crate::{
     telemetry,
     tools::{Context, Running, Tools},
 };
 
 /// Has the calls of a message judged.
-pub(super) async fn plan(tools: Tools, calls: Vec<ToolCall>, context: Context, to: mpsc::Sender<Input>) {
+pub(super) async fn plan(tools: Tools, calls: Vec<ToolCall>, context: Context, to: To) {
     let plans = tools.plan(&calls, &context).await;
     // A run that has ended wants no input.
     let _ = to.send(Input::Planned(plans)).await;
 }
 
 /// Ends the wait for the client's word about a call.
-pub(super) async fn expire(call: CallId, time: Duration, to: mpsc::Sender<Input>) {
+pub(super) async fn expire(call: CallId, time: Duration, to: To) {
     sleep(time).await;
     let _ = to.send(Input::Settled { call, settlement: Settlement::Expired }).await;
 }
 
 /// Passes on what a tool prints, and then its result.
-pub(super) async fn follow(
-    tools: Tools,
-    mut running: Running,
-    call: CallId,
-    label: String,
-    to: mpsc::Sender<Input>,
-) {
+pub(super) async fn follow(tools: Tools, mut running: Running, call: CallId, label: String, to: To) {
     let began = Instant::now();
     while let Some((stream, bytes)) = running.output.recv().await {
         let text = String::from_utf8_lossy(&bytes).into_owned();

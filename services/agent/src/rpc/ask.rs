@@ -33,6 +33,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         brought: brought(request.client_results, request.decisions)?,
         approvals: request.approvals,
         waits: request.waits,
+        subagents: request.subagents.unwrap_or_default().into(),
         standing: request.standing_grants.into_iter().map(Into::into).collect(),
         session: request.session,
         form: form(&request.response_format_json)?,

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::{
-    AgentId, ClientTool, ContextSize, Event, EventKind, Image, Limits, LogId, Message, Part, Run, RunId,
-    RunSetup, RunStarted, Timestamp, tokens,
+    AgentId, ClientTool, ContextSize, Event, EventKind, Family, Image, Limits, LogId, Message, Part, Run,
+    RunId, RunSetup, RunStarted, Subagents, Timestamp, tokens,
 };
 use model::{Catalogue, Model, UnknownModel};
 use runtime::clock;
@@ -59,6 +59,8 @@ pub(crate) struct Question {
     pub approvals: bool,
     /// Whether calls that need the client wait in the run.
     pub waits: bool,
+    /// What subagents the model may start.
+    pub subagents: Subagents,
     /// Signed standing permissions.
     pub standing: Vec<Bytes>,
     /// The session that they belong to.
@@ -163,7 +165,8 @@ impl Runs {
         }
         let offer = self.tools.offer().await?;
         let result_tokens = self.tool_result_tokens(model.info().context_window);
-        let (tools, offer) = self.tools.for_run(question.client_tools.clone(), offer, result_tokens)?;
+        let (tools, offer) =
+            self.tools.for_run(question.client_tools.clone(), offer, result_tokens, question.subagents)?;
         let id = RunId::new(format!("run_{}", Uuid::now_v7().simple()));
         let cancel = self.closing.child_token();
         let progress = Arc::new(Progress::new(id.clone(), &question, &model.info().name, cancel.clone()));
@@ -198,6 +201,7 @@ impl Runs {
         };
         let system = prompt.system();
         let started = started(&question, &*model, &prompt, &system, &context);
+        let start = RunStarted { messages: Vec::new(), ..started.clone() };
         let mut run = Run::new(question.limits);
         let mut events = vec![EventKind::RunStarted(started)];
         for settled in settled {
@@ -220,12 +224,14 @@ impl Runs {
             form: question.form,
             context,
             model,
+            start,
             wall_time: limits.wall_time,
             cancel,
             progress: Arc::clone(&progress),
         };
         let reader = self.read_here(Arc::clone(&progress));
-        self.spawn(Driver::new(setup, run, position), progress, seat);
+        let family = Family::new(run, question.subagents);
+        self.spawn(Driver::new(setup, family, position), progress, seat);
         Ok(Reading::Here(reader))
     }
 
@@ -339,6 +345,8 @@ fn started(
         runbooks: prompt.matching.to_vec(),
         approvals: question.approvals,
         waits: question.waits,
+        subagents: question.subagents,
+        call: None,
         setup: RunSetup {
             system: system.to_owned(),
             response_format: question.form.as_ref().map(|form| form.format.to_string()).unwrap_or_default(),

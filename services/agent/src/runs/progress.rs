@@ -91,7 +91,7 @@ impl Progress {
         state.position = position;
         state.steps = run.steps();
         state.tool_calls = run.tool_calls();
-        state.totals = run.totals();
+        state.totals = run.totals_of_all();
     }
 
     /// The driver has ended.

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use domain::{Event, EventKind, Input, Run, RunId, RunStarted, Timestamp};
+use domain::{AgentId, Event, EventKind, Family, Input, Move, RunId, RunStarted, Timestamp};
 use runtime::clock;
 use store::{Batch, Lease};
 use tokio::time::{Instant, interval};
@@ -45,7 +45,7 @@ impl From<Unusable> for Stuck {
 struct Left {
     lease: Lease,
     events: Vec<Arc<Event>>,
-    run: Run,
+    family: Family,
     id: RunId,
     started: RunStarted,
     began: Timestamp,
@@ -82,7 +82,7 @@ impl Runs {
 
     async fn take_over(&self, lease: Lease) -> Result<(), Stuck> {
         let left = self.fold(lease).await?;
-        if left.run.outcome().is_some() {
+        if left.family.main().outcome().is_some() {
             return Ok(self.put_away(left).await?);
         }
         tracing::info!(run = %left.id, position = left.position, "a run is taken over");
@@ -106,13 +106,13 @@ impl Runs {
             return Err(Stuck::Impossible("its log does not begin with its start".to_owned()));
         };
         let started = started.clone();
-        let run = Run::fold(started.setup.limits, events.iter().map(|event| &event.kind));
+        let family = Family::fold(started.setup.limits, events.iter().map(AsRef::as_ref));
         let (id, began) = events.first().map_or_else(
             || (RunId::new(lease.log().as_str()), Timestamp::default()),
             |first| (first.run.clone(), first.time),
         );
         let position = events.last().map_or(0, |event| event.position);
-        Ok(Left { lease, events, run, id, started, began, position })
+        Ok(Left { lease, events, family, id, started, began, position })
     }
 
     /// Nobody will answer what was posted to a run that has ended.
@@ -127,14 +127,14 @@ impl Runs {
 
     async fn give_up(&self, mut left: Left, why: String) -> Result<(), store::Error> {
         let text = format!("The run was interrupted and cannot go on: {why}");
-        let kinds = left.run.step(Input::Broken { text }).events;
-        let events = super::stamped(&left.id, left.position, kinds);
+        let moves = left.family.step(&AgentId::main(), Input::Broken { text });
+        let events = stamped(&left.id, left.position, moves);
         self.log.append(&left.lease, Batch::new(left.position, events)).await?;
         self.log.release(left.lease).await
     }
 
     async fn drive_on(&self, left: &Left) -> Result<(), Stuck> {
-        let Left { lease, events, run, id, started, began, position } = left;
+        let Left { lease, events, family, id, started, began, position } = left;
         let model =
             self.models.get(Some(&started.model)).map_err(|error| Stuck::Impossible(error.to_string()))?;
         let form = match started.setup.response_format.as_str() {
@@ -143,10 +143,11 @@ impl Runs {
         };
         let offer = self.tools.offer().await?;
         let result_tokens = self.tool_result_tokens(started.context_window);
-        let (tools, offer) = self.tools.for_run(started.client_tools.clone(), offer, result_tokens)?;
+        let (tools, offer) =
+            self.tools.for_run(started.client_tools.clone(), offer, result_tokens, started.subagents)?;
         let (cancel, limits) = (self.closing.child_token(), started.setup.limits);
         let progress = Arc::new(Progress::taken_over(id.clone(), started, *began, cancel.clone()));
-        progress.update(run, *position);
+        progress.update(family.main(), *position);
         let seat = self.table.admit(&progress, self.config.max_runs).map_err(Stuck::Full)?;
         let gone = u64::try_from(clock::unix_nanos().saturating_sub(began.0)).unwrap_or(0);
         let wall_time = limits.wall_time.saturating_sub(Duration::from_nanos(gone));
@@ -169,13 +170,31 @@ impl Runs {
             form,
             context,
             model,
+            start: RunStarted { messages: Vec::new(), ..started.clone() },
             wall_time,
             cancel,
             progress: Arc::clone(&progress),
         };
         // Whoever read the run comes back, or the grace ends it.
         drop(self.read_here(Arc::clone(&progress)));
-        self.spawn(Driver::taking_over(setup, run.clone(), *position), progress, seat);
+        self.spawn(Driver::taking_over(setup, family.clone(), *position), progress, seat);
         Ok(())
     }
+}
+
+/// The events of moves that follow a position of a run's log.
+fn stamped(run: &RunId, after: u64, moves: Vec<Move>) -> Vec<Event> {
+    let time = Timestamp(clock::unix_nanos());
+    let events = moves.into_iter().flat_map(|Move { agent, parent, step }| {
+        step.events.into_iter().map(move |kind| (agent.clone(), parent.clone(), kind))
+    });
+    let stamped = events.zip(after.saturating_add(1)..).map(|((agent, parent, kind), position)| Event {
+        run: run.clone(),
+        position,
+        time,
+        agent,
+        parent,
+        kind,
+    });
+    stamped.collect()
 }

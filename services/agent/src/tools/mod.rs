@@ -8,10 +8,11 @@ mod executor;
 mod kept;
 mod result;
 mod runbook;
+mod subagent;
 
 use std::sync::Arc;
 
-use domain::{CallId, ClientTool, Permission, Printed, ToolCall, ToolPlan, ToolResult};
+use domain::{CallId, ClientTool, Permission, Printed, Subagents, ToolCall, ToolPlan, ToolResult};
 use futures_util::future::join_all;
 use model::ToolSpec;
 use wire::Transport;
@@ -21,6 +22,7 @@ use client::ClientTools;
 use executor::Executor;
 use kept::KeptResults;
 use runbook::FetchRunbook;
+use subagent::StartAgent;
 
 pub(crate) use alerts::AlertHistory;
 pub(crate) use call::{Context, Running};
@@ -38,6 +40,16 @@ pub(crate) struct Offer {
     pub instructions: Arc<[(String, String)]>,
 }
 
+impl Offer {
+    /// This offer and one tool, which takes the place of any other with its name.
+    fn with(self, spec: ToolSpec, toolset: &str) -> Self {
+        let others = self.specs.iter().cloned().zip(self.toolsets.iter().cloned());
+        let others = others.filter(|(other, _)| other.name != spec.name);
+        let (specs, toolsets): (Vec<_>, Vec<_>) = others.chain([(spec.clone(), toolset.to_owned())]).unzip();
+        Self { specs: specs.into(), toolsets: toolsets.into(), ..self }
+    }
+}
+
 /// The tools, wherever they are. Of two with one name, the agent's own counts.
 #[derive(Clone)]
 pub(crate) struct Tools {
@@ -45,6 +57,7 @@ pub(crate) struct Tools {
     runbooks: FetchRunbook,
     client: ClientTools,
     kept: KeptResults,
+    agents: StartAgent,
 }
 
 impl Tools {
@@ -54,6 +67,7 @@ impl Tools {
             runbooks: FetchRunbook::new(runbooks),
             client: ClientTools::default(),
             kept: KeptResults::default(),
+            agents: StartAgent::default(),
         }
     }
 
@@ -64,10 +78,15 @@ impl Tools {
         tools: Vec<ClientTool>,
         offer: Offer,
         result_tokens: u64,
+        subagents: Subagents,
     ) -> Result<(Self, Offer), Unusable> {
-        let client = ClientTools::new(tools);
+        let (client, agents) = (ClientTools::new(tools), StartAgent::new(subagents));
+        let offer = match agents.spec() {
+            Some(spec) => offer.with(spec, subagent::TOOLSET),
+            None => offer,
+        };
         let offer = client.join(offer)?;
-        Ok((Self { client, kept: KeptResults::new(result_tokens), ..self.clone() }, offer))
+        Ok((Self { client, agents, kept: KeptResults::new(result_tokens), ..self.clone() }, offer))
     }
 
     /// What there is now. If no executor answers, its part is what it was before.
@@ -89,7 +108,9 @@ impl Tools {
     /// Has calls judged, all at once. Every call gets a plan: one that cannot be judged must not run.
     pub(crate) async fn plan(&self, calls: &[ToolCall], context: &Context) -> Vec<ToolPlan> {
         join_all(calls.iter().map(async |call| {
-            if self.client.owns(call) {
+            if self.agents.owns(&call.name) {
+                self.agents.plan(call)
+            } else if self.client.owns(call) {
                 self.client.plan(call)
             } else if self.runbooks.owns(call) {
                 self.runbooks.plan(call)
@@ -120,6 +141,16 @@ impl Tools {
         } else {
             self.executor.run(call, permission, before, context)
         }
+    }
+
+    /// Whether a tool starts a subagent.
+    pub(crate) fn starts_agents(&self, tool: &str) -> bool {
+        self.agents.owns(tool)
+    }
+
+    /// What a call gives a subagent to do, if it starts one.
+    pub(crate) fn task(&self, call: &ToolCall) -> Option<String> {
+        subagent::task(call).filter(|_| self.starts_agents(&call.name))
     }
 
     /// Cuts a result that would take too much of the model's window; the model can read on in it.

@@ -45,7 +45,7 @@ impl Run {
     pub(super) fn ask(&mut self, step: &mut Step, time_is_up: bool) {
         match self.limits.compaction_percent {
             Some(percent) if self.is_above(percent) && self.can_shrink() => {
-                let message = MessageId::new(format!("summary_{}", self.steps.saturating_add(1)));
+                let message = MessageId::new(self.own(&format!("summary_{}", self.steps.saturating_add(1))));
                 step.effects.push(Effect::Summarize { message: message.clone() });
                 let started = CompactionStarted {
                     message,

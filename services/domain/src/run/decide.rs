@@ -1,8 +1,8 @@
 //! What each input leads to. Every change of state goes through an event.
 
 use crate::{
-    AssistantMessage, CallId, Ceiling, Closing, Effect, EventKind, FailureCode, Input, Message, MessageId,
-    ModelCalled, ModelReply, Role, Settlement, Step, ToolCall, ToolPlan, ToolResult, ToolVerdict,
+    AgentId, AssistantMessage, CallId, Ceiling, Closing, Effect, EventKind, FailureCode, Input, Message,
+    MessageId, ModelCalled, ModelReply, Role, Settlement, Step, ToolCall, ToolPlan, ToolResult, ToolVerdict,
     UsageReported,
 };
 
@@ -97,7 +97,7 @@ impl Run {
     }
 
     fn call(&mut self, step: &mut Step, number: u32, attempt: u32, closing: Option<Closing>) {
-        let message = MessageId::new(format!("msg_{number}_{attempt}"));
+        let message = MessageId::new(self.own(&format!("msg_{number}_{attempt}")));
         let called = ModelCalled { message, step: number, attempt, closing };
         self.publish(step, EventKind::ModelCalled(called.clone()));
         step.effects.push(self.call_model(&called));
@@ -173,11 +173,17 @@ impl Run {
         }
     }
 
+    /// An id that no other agent of the run has.
+    pub(super) fn own(&self, id: &str) -> String {
+        if self.agent == AgentId::main() { id.to_owned() } else { format!("{id}_{}", self.agent) }
+    }
+
     /// Some models count their calls from zero in each message.
     fn make_ids_unique(&self, calls: &mut [ToolCall]) {
         let mut taken = self.call_ids.clone();
         for call in calls {
-            let given = call.id.clone();
+            let given = self.own(call.id.as_str());
+            call.id = CallId::new(&given);
             for number in 2_u32.. {
                 if taken.insert(call.id.clone()) {
                     break;

@@ -8,12 +8,14 @@
 //! * `state`: what is known of a run, and how each event changes it
 //! * `decide`: what each input leads to
 //! * `compact`: a summary in the place of a conversation that is too long
+//! * `family`: the agents of a run, one machine each
 //! * `refuse`: calls that never run
 //! * `text`: the sentences that the machine itself says
 
 mod alphabet;
 mod compact;
 mod decide;
+mod family;
 mod refuse;
 mod state;
 mod text;
@@ -23,4 +25,5 @@ mod tests;
 
 pub use alphabet::{Effect, Input, ModelReply, Outcome, Settlement, Step};
 pub use compact::SummaryRequest;
+pub use family::{Family, Move};
 pub use state::Run;

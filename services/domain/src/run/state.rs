@@ -1,18 +1,21 @@
 //! What is known of a run, and how each event changes it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::{
-    CallId, Ceiling, Closing, CompactionStarted, ContextSize, Effect, EventKind, Limits, Message, MessageId,
-    ModelCalled, Outcome, Permission, Printed, Role, RunStarted, ToolCall, ToolResult, Totals, Usage,
-    UsageReported,
+    AgentId, CallId, Ceiling, Closing, CompactionStarted, ContextSize, Effect, EventKind, Limits, Message,
+    MessageId, ModelCalled, Outcome, Permission, Printed, Role, RunStarted, ToolCall, ToolResult, Totals,
+    Usage, UsageReported,
 };
 
 use super::text;
 
-/// A run: everything that its log says.
+/// A run, or one agent of it: everything that its log says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
+    pub(super) agent: AgentId,
+    /// What the other agents of the run have used.
+    pub(super) others: BTreeMap<AgentId, Used>,
     pub(super) limits: Limits,
     pub(super) phase: Phase,
     pub(super) messages: Vec<Message>,
@@ -43,6 +46,13 @@ pub struct Run {
     pub(super) made: HashSet<(String, String)>,
     /// Ids of all calls of the conversation, the compacted part included.
     pub(super) call_ids: HashSet<CallId>,
+}
+
+/// What an agent has used of the run's ceilings.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Used {
+    totals: Totals,
+    tool_calls: u32,
 }
 
 /// Where the run stands.
@@ -87,6 +97,8 @@ impl Run {
     /// A run of which nothing is known yet but its ceilings.
     pub fn new(limits: Limits) -> Self {
         Self {
+            agent: AgentId::main(),
+            others: BTreeMap::new(),
             limits,
             phase: Phase::Fresh,
             messages: Vec::new(),
@@ -118,14 +130,57 @@ impl Run {
         run
     }
 
+    /// A subagent that is to start in the run that this one belongs to.
+    #[must_use]
+    pub fn subagent(&self, agent: AgentId, limits: Limits) -> Self {
+        let mut others = self.others.clone();
+        others.insert(self.agent.clone(), Used { totals: self.totals, tool_calls: self.tool_calls });
+        others.remove(&agent);
+        Self { agent, others, ..Self::new(limits) }
+    }
+
+    /// The agent.
+    pub fn agent(&self) -> &AgentId {
+        &self.agent
+    }
+
+    /// Takes an event of the log into account, whichever agent it is about.
+    pub fn see(&mut self, agent: &AgentId, event: &EventKind) {
+        if *agent == self.agent {
+            return self.apply(event);
+        }
+        let used = self.others.entry(agent.clone()).or_default();
+        match event {
+            EventKind::UsageReported(report) => used.totals = report.totals,
+            EventKind::ToolStarted { .. } => used.tool_calls = used.tool_calls.saturating_add(1),
+            // While another agent comes further, the run does.
+            EventKind::AssistantMessage(_) | EventKind::ToolFinished { .. } => self.recoveries = 0,
+            _ => {}
+        }
+    }
+
     /// The conversation so far: the one that came with the question, and what was said since.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// Tokens and cost so far.
+    /// Tokens and cost of this agent so far.
     pub fn totals(&self) -> Totals {
         self.totals
+    }
+
+    /// Tokens and cost of all agents so far.
+    pub fn totals_of_all(&self) -> Totals {
+        self.others.values().fold(self.totals, |totals, used| totals.and(used.totals))
+    }
+
+    /// What all agents of the run have used, this one included.
+    fn used(&self) -> (u64, f64, u32) {
+        let own = (self.totals.tokens(), self.totals.cost_usd, self.tool_calls);
+        self.others.values().fold(own, |(tokens, cost, calls), used| {
+            let tokens = tokens.saturating_add(used.totals.tokens());
+            (tokens, cost + used.totals.cost_usd, calls.saturating_add(used.tool_calls))
+        })
     }
 
     /// Model calls so far, the one in progress included.
@@ -193,11 +248,12 @@ impl Run {
     /// The ceiling that forbids another round of tools, if one does.
     pub(super) fn ceiling(&self) -> Option<Ceiling> {
         let limits = &self.limits;
-        if limits.tokens.is_some_and(|most| self.totals.tokens() >= most) {
+        let (tokens, cost, tool_calls) = self.used();
+        if limits.tokens.is_some_and(|most| tokens >= most) {
             Some(Ceiling::Tokens)
-        } else if limits.cost_usd.is_some_and(|most| self.totals.cost_usd >= most) {
+        } else if limits.cost_usd.is_some_and(|most| cost >= most) {
             Some(Ceiling::Cost)
-        } else if self.tool_calls >= limits.tool_calls {
+        } else if tool_calls >= limits.tool_calls {
             Some(Ceiling::ToolCalls)
         } else if self.steps >= limits.steps {
             Some(Ceiling::Steps)

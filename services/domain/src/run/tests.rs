@@ -206,6 +206,8 @@ fn started(messages: Vec<Message>) -> RunStarted {
         runbooks: Vec::new(),
         approvals: true,
         waits: false,
+        subagents: Subagents::default(),
+        call: None,
         setup: RunSetup::default(),
         account: String::new(),
         principal: String::new(),

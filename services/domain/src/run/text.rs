@@ -35,6 +35,14 @@ fn json_string(text: &str) -> String {
     out
 }
 
+/// What the model reads where it may start no more agents.
+pub(super) const NO_MORE_AGENTS: &str =
+    "Not started: this run may start no more agents here. Do this part of the work yourself.";
+/// What it reads of an agent that needed somebody who is not there.
+pub(super) const CANNOT_ASK: &str = "The agent ended because it needed the client, which it cannot reach.";
+/// Why a subagent is stopped.
+pub(super) const LEFT_BEHIND: &str = "the agent that started it went on without it";
+
 /// What the model reads of a call that nobody said anything about.
 pub(super) const NO_DECISION_IN_TIME: &str = "Not run: nobody decided about this call in time.";
 

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, fs, path::PathBuf, process::ExitCode};
 
 use anyhow::Context as _;
-use domain::{Event, EventKind, Limits, Run};
+use domain::{AgentId, Event, EventKind, Limits, Run};
 use grants::SigningKey;
 use runtime::signals;
 use tonic::{Status, Streaming};
@@ -90,6 +90,10 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
     let (mut started, mut waits) = (HashMap::new(), Vec::new());
     while let Some(event) = events.message().await? {
         let event: Event = event.try_into()?;
+        if event.agent != AgentId::main() {
+            progress.show_part(&event.kind);
+            continue;
+        }
         progress.show(&event.kind);
         report.add(&event);
         run.apply(&event.kind);

@@ -26,6 +26,13 @@ impl Progress {
         Self { shown, colored: std::io::stderr().is_terminal(), calls: HashMap::new() }
     }
 
+    /// What a subagent does: only what it looks at.
+    pub(crate) fn show_part(&mut self, event: &EventKind) {
+        if let EventKind::ToolStarted { .. } | EventKind::ToolFinished { .. } = event {
+            self.show(event);
+        }
+    }
+
     /// Shows an event, if a person wants to see it.
     pub(crate) fn show(&mut self, event: &EventKind) {
         match event {

@@ -138,6 +138,8 @@ pub(crate) fn began() -> EventKind {
         structured: false,
         client_tools: vec![],
         waits: false,
+        subagents: domain::Subagents::default(),
+        call: None,
         approvals: false,
         setup: domain::RunSetup::default(),
         runbooks: vec![],

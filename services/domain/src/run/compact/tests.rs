@@ -19,6 +19,8 @@ fn run(percent: Option<u64>, window: u64) -> (Run, Step) {
         client_tools: Vec::new(),
         runbooks: Vec::new(),
         waits: false,
+        subagents: crate::Subagents::default(),
+        call: None,
         approvals: false,
         setup: crate::RunSetup::default(),
         account: String::new(),

@@ -1,0 +1,57 @@
+//! What the work of the agents has to tell their machines.
+
+use domain::{AgentId, Input};
+use tokio::sync::mpsc;
+
+/// Inputs that wait; whoever makes more of them waits.
+const BACKLOG: usize = 256;
+
+/// All inputs of a run.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    from: mpsc::Receiver<(AgentId, Input)>,
+    to: mpsc::Sender<(AgentId, Input)>,
+}
+
+/// The way to the machine of one agent.
+#[derive(Clone, Debug)]
+pub(super) struct To {
+    agent: AgentId,
+    to: mpsc::Sender<(AgentId, Input)>,
+}
+
+/// The run has ended and wants no input.
+#[derive(Debug)]
+pub(super) struct Ended;
+
+impl Inputs {
+    pub(super) fn new() -> Self {
+        let (to, from) = mpsc::channel(BACKLOG);
+        Self { from, to }
+    }
+
+    /// The way to the machine of an agent.
+    pub(super) fn of(&self, agent: &AgentId) -> To {
+        To { agent: agent.clone(), to: self.to.clone() }
+    }
+
+    /// The next one, once it is there.
+    pub(super) async fn next(&mut self) -> (AgentId, Input) {
+        match self.from.recv().await {
+            Some(input) => input,
+            // A sender is in here.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The next one, if it is there.
+    pub(super) fn at_hand(&mut self) -> Option<(AgentId, Input)> {
+        self.from.try_recv().ok()
+    }
+}
+
+impl To {
+    pub(super) async fn send(&self, input: Input) -> Result<(), Ended> {
+        self.to.send((self.agent.clone(), input)).await.map_err(|_| Ended)
+    }
+}

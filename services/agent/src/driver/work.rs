@@ -1,0 +1,18 @@
+//! What goes on for one agent. Dropping it ends all of it.
+
+use std::collections::HashMap;
+
+use domain::CallId;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// The model is asked.
+    pub(super) asking: Option<AbortOnDropHandle<()>>,
+    /// Calls are judged.
+    pub(super) planning: Option<AbortOnDropHandle<()>>,
+    /// Calls run, or wait for the client.
+    pub(super) using: HashMap<CallId, AbortOnDropHandle<()>>,
+    pub(super) timer: Option<Instant>,
+}
