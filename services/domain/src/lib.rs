@@ -32,12 +32,8 @@ pub use id::{AgentId, CallId, LogId, MessageId, RunId};
 pub use image::{BadImage, Image};
 pub use limits::{Ceiling, Limits};
 pub use message::{Message, Part, Role, Thinking, ToolCall};
-<<<<<<< HEAD
 pub use permissions::{Denial, Denied, Judgement, Parameters, Permissions, Rule};
-pub use run::{Effect, Input, ModelReply, Outcome, Run, Settlement, Step, SummaryRequest};
-=======
 pub use run::{Effect, Family, Input, ModelReply, Move, Outcome, Run, Settlement, Step, SummaryRequest};
->>>>>>> 2bd44ec (Agents may give parts of their work to agents of their own, in the log of the same run)
 pub use tool::{
     Approval, ClientTool, ClientToolMode, OutputStream, Permission, Printed, ToolEffect, ToolPlan,
     ToolResult, ToolStatus, ToolVerdict,
