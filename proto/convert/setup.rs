@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Limits, RunSetup, Subagents};
+use domain::{Limits, RunSetup, Subagents, ToolProfile};
 
 use crate::agent as wire;
 
@@ -13,6 +13,7 @@ impl From<RunSetup> for wire::RunSetup {
             response_format_json: setup.response_format,
             limits: Some(setup.limits.into()),
             session: setup.session,
+            profile: setup.profile.name().to_owned(),
             standing_grants: setup.standing,
         }
     }
@@ -25,6 +26,7 @@ impl From<wire::RunSetup> for RunSetup {
             response_format: setup.response_format_json,
             limits: setup.limits.map(Into::into).unwrap_or_default(),
             session: setup.session,
+            profile: ToolProfile::named(&setup.profile).unwrap_or_default(),
             standing: setup.standing_grants,
         }
     }

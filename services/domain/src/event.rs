@@ -2,7 +2,7 @@
 
 use crate::{
     AgentId, Approval, CallId, Ceiling, ClientTool, ContextSize, Limits, Message, MessageId, OutputStream,
-    Permission, RunId, ToolCall, ToolResult, Totals, Usage,
+    Permission, RunId, ToolCall, ToolProfile, ToolResult, Totals, Usage,
 };
 
 /// Nanoseconds since the Unix epoch.
@@ -236,8 +236,10 @@ pub struct RunSetup {
     pub response_format: String,
     /// The ceilings.
     pub limits: Limits,
-    /// The session that standing permissions belong to.
+    /// The session that standing permissions and files belong to.
     pub session: String,
+    /// Whose tools it has.
+    pub profile: ToolProfile,
     /// Signed standing permissions.
     pub standing: Vec<Vec<u8>>,
 }

@@ -36,6 +36,6 @@ pub use permissions::{Denial, Denied, Judgement, Parameters, Permissions, Rule};
 pub use run::{Effect, Family, Input, ModelReply, Move, Outcome, Run, Settlement, Step, SummaryRequest};
 pub use tool::{
     Approval, ClientTool, ClientToolMode, OutputStream, Permission, Printed, ToolEffect, ToolPlan,
-    ToolResult, ToolStatus, ToolVerdict,
+    ToolProfile, ToolResult, ToolStatus, ToolVerdict,
 };
 pub use usage::{ContextSize, Totals, Usage};

@@ -30,6 +30,31 @@ pub enum ToolVerdict {
     AskPerson(Approval),
 }
 
+/// Whose tools a run has: what they are called and how they answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ToolProfile {
+    /// HolmesGPT's.
+    #[default]
+    Holmes,
+    /// Those of agents that work on files.
+    Harness,
+}
+
+impl ToolProfile {
+    /// Its name in the contracts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Holmes => "",
+            Self::Harness => "harness",
+        }
+    }
+
+    /// The profile of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Holmes, Self::Harness].into_iter().find(|profile| profile.name() == name)
+    }
+}
+
 /// What a call can do to the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolEffect {

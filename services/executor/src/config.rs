@@ -9,6 +9,7 @@ use crate::{
     cluster,
     policy::{BuiltinAllowlist, Prefix, Rules},
     sandbox::{SandboxError, Setting},
+    workspace,
 };
 
 /// Settings of an executor. Every limit has a default.
@@ -74,6 +75,10 @@ pub struct Config {
     /// Where it is noted which calls were begun that may change something. Default: below the user's state folder.
     /// `SLEUTH_EXECUTOR_STATE`.
     pub state: PathBuf,
+    /// Bytes that the files of one session may take. Default 256 MiB. `SLEUTH_WORKSPACE_BYTES`.
+    pub workspace_bytes: u64,
+    /// How long files of a session are kept that nobody uses. Default 3600 s. `SLEUTH_WORKSPACE_IDLE`, in seconds.
+    pub workspace_idle: Duration,
     /// How long an execution waits for a place. Default 60 s. `SLEUTH_EXECUTOR_QUEUE_TIME`, in seconds.
     pub queue_time: Duration,
     /// How long a command may write nothing. Default 300 s. `SLEUTH_EXECUTOR_IDLE_TIMEOUT`, in seconds.
@@ -174,6 +179,8 @@ impl Config {
             redact: get("SLEUTH_REDACT").filter(|path| !path.is_empty()).map(PathBuf::from),
             grant_keys: grant_keys(get)?,
             state: state(get),
+            workspace_bytes: number(get, "SLEUTH_WORKSPACE_BYTES", 256 << 20)?,
+            workspace_idle: seconds("SLEUTH_WORKSPACE_IDLE", 3600)?,
             queue_time: seconds("SLEUTH_EXECUTOR_QUEUE_TIME", 60)?,
             idle_timeout: seconds("SLEUTH_EXECUTOR_IDLE_TIMEOUT", 300)?,
             output_limit: number(get, "SLEUTH_EXECUTOR_OUTPUT_LIMIT", 1 << 30)?,
@@ -194,6 +201,13 @@ impl Config {
         setting.hidden.extend(self.kubernetes.source.secrets());
         setting.hidden.extend(self.toolsets.iter().chain(&self.redact).chain([&self.state]).cloned());
         setting
+    }
+
+    /// What the files of sessions may take.
+    pub(crate) fn workspaces(&self) -> workspace::Limits {
+        /// More sessions than executions could run for.
+        const MOST: usize = 1024;
+        workspace::Limits { bytes: self.workspace_bytes, most: MOST, idle: self.workspace_idle }
     }
 }
 

@@ -10,6 +10,7 @@
 //! * `redact`: what must not leave
 //! * [`cluster`]: how it reaches Kubernetes clusters
 //! * `sandbox`: what it may see, reach and use while it runs
+//! * `workspace`: files that sessions keep
 //! * `trial`: one program in that sandbox, for whoever wants to see what it is like
 
 mod alerts;
@@ -25,6 +26,7 @@ mod service;
 mod tools;
 mod toolsets;
 mod trial;
+mod workspace;
 
 use std::sync::Arc;
 
@@ -41,6 +43,7 @@ pub use trial::{Reach, Sight, Trial, Tried};
 
 use service::Catalogue;
 use toolsets::Toolsets;
+use workspace::Workspaces;
 
 /// Why an executor could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -93,6 +96,10 @@ impl Executor {
             bash_timeout: config.bash_timeout,
             longest_timeout: config.longest_timeout,
             alerts: config.alerts.clone().0,
+            site: tools::Site {
+                workspaces: Arc::new(Workspaces::new(config.state.clone(), config.workspaces())),
+                session: workspace::Session { account: String::new(), id: String::new() },
+            },
         };
         let toolsets = match &config.toolsets {
             Some(path) => Toolsets::load(path, &|name| std::env::var(name).ok())?,

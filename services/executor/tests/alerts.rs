@@ -120,7 +120,7 @@ async fn a_source_that_fails_is_said_without_its_password() {
 #[tokio::test]
 async fn without_a_source_there_is_no_such_tool() {
     let mut rig = rig(&[("PROMETHEUS_URL", ""), ("ALERTMANAGER_URL", "")]).await;
-    let list = rig.client.list_tools(ListToolsRequest { caller: None }).await.unwrap().into_inner();
+    let list = rig.client.list_tools(ListToolsRequest::default()).await.unwrap().into_inner();
     assert!(list.tools.iter().all(|tool| tool.name != "fetch_alert_history"));
     let wrong = executor::Config::from_env(&|name| {
         (name == "PROMETHEUS_URL").then(|| "ftp://me:secret@x".to_owned())

@@ -13,8 +13,8 @@ mod work;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{
-    AgentId, Effect, Event, Family, Input, Message, MessageId, Move, Permission, Printed, Role, RunStarted,
-    SummaryRequest, Timestamp, ToolCall,
+    AgentId, Effect, Event, Family, Input, Message, MessageId, Move, Outcome, Permission, Printed, Role,
+    RunStarted, SummaryRequest, Timestamp, ToolCall,
 };
 use model::{Model, ToolSpec};
 use runtime::clock;
@@ -107,7 +107,11 @@ impl Driver {
             };
             ended = self.take(moves).await;
         }
-        self.setup.progress.ended(self.family.main().outcome());
+        let outcome = self.family.main().outcome();
+        self.setup.progress.ended(outcome);
+        if outcome != Some(Outcome::Suspended) {
+            self.setup.tools.close_session(&self.setup.context).await;
+        }
     }
 
     fn begin(&mut self) -> Vec<Move> {

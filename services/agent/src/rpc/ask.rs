@@ -1,6 +1,6 @@
 //! Requests, checked on their way in.
 
-use domain::{CallId, Image, Permission, RunId};
+use domain::{CallId, Image, Permission, RunId, ToolProfile};
 use store::Idempotency;
 use tonic::Status;
 use wire::agent::{ChatRequest, ClientResult, decision};
@@ -36,6 +36,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         subagents: request.subagents.unwrap_or_default().into(),
         standing: request.standing_grants.into_iter().map(Into::into).collect(),
         session: request.session,
+        profile: profile(&request.profile)?,
         form: form(&request.response_format_json)?,
         sections: Sections::choose(config.enabled_prompts.as_ref(), &request.behavior_controls),
         files: request.files.into_iter().map(|file| File { name: file.name, text: file.text }).collect(),
@@ -50,6 +51,11 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         account: account(request.caller.as_ref()).to_owned(),
         principal: request.caller.map(|caller| caller.principal).unwrap_or_default(),
     })
+}
+
+fn profile(name: &str) -> Result<ToolProfile, Status> {
+    let unknown = || Status::invalid_argument(format!("profile: there is none of the name `{name}`"));
+    ToolProfile::named(name).ok_or_else(unknown)
 }
 
 fn alert_history(asked: wire::agent::AlertHistory) -> Result<AlertHistory, Status> {

@@ -5,7 +5,7 @@ mod ask;
 
 use std::sync::Arc;
 
-use domain::RunId;
+use domain::{RunId, ToolProfile};
 use futures_util::{StreamExt as _, stream::BoxStream};
 use store::tail;
 use tonic::{Request, Response, Status};
@@ -114,8 +114,12 @@ impl agent_server::Agent for Service {
     }
 
     async fn list_tools(&self, _: Request<ListToolsRequest>) -> Result<Response<ListToolsResponse>, Status> {
-        let offer =
-            self.runs.tools().offer().await.map_err(|missing| Status::unavailable(missing.to_string()))?;
+        let offer = self
+            .runs
+            .tools()
+            .offer(ToolProfile::default())
+            .await
+            .map_err(|missing| Status::unavailable(missing.to_string()))?;
         Ok(Response::new(answer::tools(&offer)))
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::{
     AgentId, ClientTool, ContextSize, Event, EventKind, Family, Image, Limits, LogId, Message, Part, Run,
-    RunId, RunSetup, RunStarted, Subagents, Timestamp, tokens,
+    RunId, RunSetup, RunStarted, Subagents, Timestamp, ToolProfile, tokens,
 };
 use model::{Catalogue, Model, UnknownModel};
 use runtime::clock;
@@ -65,6 +65,8 @@ pub(crate) struct Question {
     pub standing: Vec<Bytes>,
     /// The session that they belong to.
     pub session: String,
+    /// Whose tools it has.
+    pub profile: ToolProfile,
     pub form: Option<Form>,
     pub sections: Sections,
     pub files: Vec<File>,
@@ -163,7 +165,7 @@ impl Runs {
         if question.text.is_empty() && settled.is_empty() {
             return Err(Refusal::NothingToDo);
         }
-        let offer = self.tools.offer().await?;
+        let offer = self.tools.offer(question.profile).await?;
         let result_tokens = self.tool_result_tokens(model.info().context_window);
         let (tools, offer) =
             self.tools.for_run(question.client_tools.clone(), offer, result_tokens, question.subagents)?;
@@ -177,7 +179,10 @@ impl Runs {
             run: id.clone(),
             account: question.account.clone(),
             principal: question.principal.clone(),
-            session: std::mem::take(&mut question.session),
+            session: Some(std::mem::take(&mut question.session))
+                .filter(|session| !session.is_empty())
+                .unwrap_or_else(|| own_session(question.profile, &id)),
+            profile: question.profile,
             standing: standing(std::mem::take(&mut question.standing), &settled),
             deadline: Instant::now() + limits.wall_time + limits.answer_time,
             leaving: self.leaving.clone(),
@@ -352,12 +357,21 @@ fn started(
             response_format: question.form.as_ref().map(|form| form.format.to_string()).unwrap_or_default(),
             limits: question.limits,
             session: context.session.clone(),
+            profile: context.profile,
             standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
         },
         context_window: model.info().context_window,
         max_output_tokens: model.info().max_output_tokens,
         account: question.account.clone(),
         principal: question.principal.clone(),
+    }
+}
+
+/// The session of a run that belongs to none: tools that keep files need one.
+fn own_session(profile: ToolProfile, run: &RunId) -> String {
+    match profile {
+        ToolProfile::Holmes => String::new(),
+        ToolProfile::Harness => run.as_str().to_owned(),
     }
 }
 

@@ -141,7 +141,7 @@ impl Runs {
             "" => None,
             text => serde_json::from_str(text).ok().and_then(|format| Form::read(format).ok().flatten()),
         };
-        let offer = self.tools.offer().await?;
+        let offer = self.tools.offer(started.setup.profile).await?;
         let result_tokens = self.tool_result_tokens(started.context_window);
         let (tools, offer) =
             self.tools.for_run(started.client_tools.clone(), offer, result_tokens, started.subagents)?;
@@ -156,6 +156,7 @@ impl Runs {
             account: started.account.clone(),
             principal: started.principal.clone(),
             session: started.setup.session.clone(),
+            profile: started.setup.profile,
             standing: started.setup.standing.iter().cloned().map(Into::into).collect(),
             deadline: Instant::now() + wall_time + limits.answer_time,
             leaving: self.leaving.clone(),

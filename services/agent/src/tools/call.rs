@@ -3,7 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use domain::{CallId, EventKind, OutputStream, Permission, Printed, RunId, ToolCall, ToolResult};
+use domain::{
+    CallId, EventKind, OutputStream, Permission, Printed, RunId, ToolCall, ToolProfile, ToolResult,
+};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
@@ -35,6 +37,8 @@ pub(crate) struct Context {
     pub principal: String,
     /// The session that standing permissions belong to.
     pub session: String,
+    /// Whose tools it has.
+    pub profile: ToolProfile,
     /// Signed standing permissions.
     pub standing: Arc<[Bytes]>,
     pub deadline: Instant,
@@ -175,10 +179,12 @@ impl Execution {
             false => self.execute(call, context).await,
             true => match self.attach(0).await {
                 // The executor that knew it is gone. Only what changes nothing may run twice.
-                Err(status) if status.code() == Code::NotFound => match self.only_reads(call).await {
-                    true => self.execute(call, context).await,
-                    false => return ToolResult::error(UNKNOWN),
-                },
+                Err(status) if status.code() == Code::NotFound => {
+                    match self.only_reads(call, context).await {
+                        true => self.execute(call, context).await,
+                        false => return ToolResult::error(UNKNOWN),
+                    }
+                }
                 attached => attached,
             },
         };
@@ -214,6 +220,7 @@ impl Execution {
             grant: self.grant.clone(),
             standing_grants: context.standing.to_vec(),
             session: context.session.clone(),
+            profile: context.profile.name().to_owned(),
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
         };
         match timeout(SILENCE, self.client.execute(traced(request))).await {
@@ -223,11 +230,13 @@ impl Execution {
     }
 
     /// Whether the executor says that a call changes nothing.
-    async fn only_reads(&mut self, call: &ToolCall) -> bool {
+    async fn only_reads(&mut self, call: &ToolCall, context: &Context) -> bool {
         let request = executor::PlanRequest {
             caller: Some(self.caller.clone()),
             tool: call.name.clone(),
             arguments_json: call.arguments.clone(),
+            session: context.session.clone(),
+            profile: context.profile.name().to_owned(),
             ..executor::PlanRequest::default()
         };
         match timeout(ATTACH_TIME, self.client.plan(traced(request))).await {

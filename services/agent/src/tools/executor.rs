@@ -1,13 +1,14 @@
 //! The tools of an executor.
 
-use std::time::Duration;
-
-use domain::{Approval, Permission, Printed, ToolCall, ToolPlan, ToolVerdict};
-use model::ToolSpec;
-use tokio::{
-    sync::watch,
-    time::{sleep, timeout},
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
+
+use domain::{Approval, Permission, Printed, ToolCall, ToolPlan, ToolProfile, ToolVerdict};
+use model::ToolSpec;
+use tokio::time::{sleep, timeout};
 use tonic::{Code, Status};
 use wire::{
     Transport,
@@ -35,34 +36,39 @@ pub(crate) struct NoExecutor(String);
 #[derive(Clone)]
 pub(super) struct Executor {
     client: Client,
-    /// The last offer: an executor that restarts does not make an agent forget its tools.
-    last: watch::Sender<Option<Offer>>,
+    /// The last offers: an executor that restarts does not make an agent forget its tools.
+    last: Arc<Mutex<HashMap<ToolProfile, Offer>>>,
 }
 
 impl Executor {
     pub(super) fn new(transport: Transport) -> Self {
         let client = ToolExecutorClient::new(transport).max_decoding_message_size(usize::MAX);
-        Self { client, last: watch::Sender::new(None) }
+        Self { client, last: Arc::default() }
     }
 
     /// What there is now, or what there was if no executor answers.
-    pub(super) async fn offer(&self) -> Result<Offer, NoExecutor> {
-        match self.ask().await {
+    pub(super) async fn offer(&self, profile: ToolProfile) -> Result<Offer, NoExecutor> {
+        let asked = self.ask(profile).await;
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        match asked {
             Ok(offer) => {
-                self.last.send_replace(Some(offer.clone()));
+                last.insert(profile, offer.clone());
                 Ok(offer)
             }
-            Err(status) => self.last.borrow().clone().ok_or_else(|| NoExecutor(status.message().to_owned())),
+            Err(status) => last.get(&profile).cloned().ok_or_else(|| NoExecutor(status.message().to_owned())),
         }
     }
 
     /// Whether an executor answers now.
     pub(super) async fn check(&self) -> Result<(), NoExecutor> {
-        self.ask().await.map(drop).map_err(|status| NoExecutor(status.message().to_owned()))
+        self.ask(ToolProfile::default())
+            .await
+            .map(drop)
+            .map_err(|status| NoExecutor(status.message().to_owned()))
     }
 
-    async fn ask(&self) -> Result<Offer, Status> {
-        let asked = executor::ListToolsRequest { caller: None };
+    async fn ask(&self, profile: ToolProfile) -> Result<Offer, Status> {
+        let asked = executor::ListToolsRequest { caller: None, profile: profile.name().to_owned() };
         let mut client = self.client.clone();
         let list = within(client.list_tools(call::traced(asked))).await?.into_inner();
         let toolsets = list.tools.iter().map(|tool| tool.toolset.clone()).collect();
@@ -79,6 +85,7 @@ impl Executor {
             arguments_json: call.arguments.clone(),
             standing_grants: context.standing.to_vec(),
             session: context.session.clone(),
+            profile: context.profile.name().to_owned(),
         };
         let refused = |reason: String| ToolPlan {
             call: call.id.clone(),
@@ -111,6 +118,18 @@ impl Executor {
                 Err(status) if status.code() == Code::Unavailable => sleep(RESTART_PAUSE).await,
                 answer => return answer,
             }
+        }
+    }
+
+    /// Tells the executor that the session of a run has ended. Bounded by its own deadline.
+    pub(super) async fn close_session(&self, context: &Context) {
+        let request = executor::CloseSessionRequest {
+            caller: Some(context.caller()),
+            session: context.session.clone(),
+        };
+        let mut client = self.client.clone();
+        if let Err(status) = within(client.close_session(call::traced(request))).await {
+            tracing::warn!(%status, "an executor keeps the files of a session until they are old");
         }
     }
 

@@ -12,7 +12,9 @@ mod subagent;
 
 use std::sync::Arc;
 
-use domain::{CallId, ClientTool, Permission, Printed, Subagents, ToolCall, ToolPlan, ToolResult};
+use domain::{
+    CallId, ClientTool, Permission, Printed, Subagents, ToolCall, ToolPlan, ToolProfile, ToolResult,
+};
 use futures_util::future::join_all;
 use model::ToolSpec;
 use wire::Transport;
@@ -90,8 +92,8 @@ impl Tools {
     }
 
     /// What there is now. If no executor answers, its part is what it was before.
-    pub(crate) async fn offer(&self) -> Result<Offer, NoExecutor> {
-        let offer = self.executor.offer().await?;
+    pub(crate) async fn offer(&self, profile: ToolProfile) -> Result<Offer, NoExecutor> {
+        let offer = self.executor.offer(profile).await?;
         let mut own = vec![(KeptResults::spec(), kept::TOOLSET.to_owned())];
         own.extend(self.runbooks.spec().map(|spec| (spec, runbook::TOOLSET.to_owned())));
         let others = offer.specs.iter().cloned().zip(offer.toolsets.iter().cloned());
@@ -151,6 +153,14 @@ impl Tools {
     /// What a call gives a subagent to do, if it starts one.
     pub(crate) fn task(&self, call: &ToolCall) -> Option<String> {
         subagent::task(call).filter(|_| self.starts_agents(&call.name))
+    }
+
+    /// Ends what executors keep for the session of a run that has ended.
+    pub(crate) async fn close_session(&self, context: &Context) {
+        match context.profile {
+            ToolProfile::Holmes => {}
+            ToolProfile::Harness => self.executor.close_session(context).await,
+        }
     }
 
     /// Cuts a result that would take too much of the model's window; the model can read on in it.

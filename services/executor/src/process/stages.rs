@@ -85,7 +85,7 @@ fn start_one(
 ) -> io::Result<(Pid, Stdio)> {
     let (program, rest) = arguments.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
-    command.args(rest).stdin(input).current_dir("/");
+    command.args(rest).stdin(input).current_dir(place.start.as_deref().unwrap_or("/".as_ref()));
     if let Some(work) = &place.work {
         command.env("TMPDIR", work);
     }

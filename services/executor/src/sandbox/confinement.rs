@@ -51,6 +51,8 @@ pub(crate) struct Access {
     /// Whether it reaches services of the machine, such as systemd, over their sockets.
     pub(crate) local_sockets: bool,
     pub(crate) files: Vec<Placed>,
+    /// A directory of the host that it may change, and in which it starts.
+    pub(crate) workspace: Option<PathBuf>,
 }
 
 /// What a launcher applies before the programs start. All of it, or they do not start.

@@ -35,6 +35,8 @@ pub(crate) struct Refused {
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     pub(crate) work: Option<PathBuf>,
+    /// Where programs start.
+    pub(crate) start: Option<PathBuf>,
     pub(crate) variables: Vec<(String, PathBuf)>,
 }
 
@@ -67,8 +69,9 @@ pub(crate) fn enter(confinement: &Confinement, access: &Access) -> Result<Place,
     for group in &confinement.groups {
         fs::write(group.join("cgroup.procs"), "0").map_err(layer(Layer::Cgroup))?;
     }
-    // User 0 stays itself only to see what the host shows to no other.
+    // User 0 stays itself only to see what the host shows to no other, and where files are the executor's.
     let drops = access.view == View::Private
+        && access.workspace.is_none()
         && geteuid().is_root()
         && confinement.has(Layer::Capabilities)
         && confinement.has(Layer::Root)
@@ -79,15 +82,17 @@ pub(crate) fn enter(confinement: &Confinement, access: &Access) -> Result<Place,
         View::Private | View::Operator => Vec::new(),
     };
     let readable = readable(confinement, access.view, &hidden);
-    let work = build_root(confinement, access.view, owner, &hidden)?;
-    let place = Place { variables: place(&access.files, work.as_ref(), owner)?, work };
+    let work = build_root(confinement, access, owner, &hidden)?;
+    let start = access.workspace.clone();
+    let place = Place { variables: place(&access.files, work.as_ref(), owner)?, work, start };
 
     let kept = if access.view == View::Host { privileges::TO_READ } else { CapabilitySet::empty() };
     if confinement.has(Layer::Capabilities) {
         privileges::bound(kept).map_err(layer(Layer::Capabilities))?;
     }
     if confinement.has(Layer::Landlock) {
-        landlock::restrict(&readable, place.work.as_deref(), access.network)
+        let writable: Vec<_> = place.work.iter().chain(&place.start).map(AsRef::as_ref).collect();
+        landlock::restrict(&readable, &writable, access.network)
             .map_err(|error| Refused { layer: Layer::Landlock, why: error.to_string() })?;
     }
     if confinement.has(Layer::Rlimits) {
@@ -128,7 +133,7 @@ fn readable(confinement: &Confinement, view: View, hidden: &[PathBuf]) -> Vec<Pa
 
 fn build_root(
     confinement: &Confinement,
-    view: View,
+    access: &Access,
     owner: u32,
     hidden: &[PathBuf],
 ) -> Result<Option<PathBuf>, Refused> {
@@ -136,9 +141,10 @@ fn build_root(
         return Ok(confinement.work.clone());
     }
     let proc = confinement.has(Layer::Proc);
-    let built = match view {
-        View::Private => root::private(&confinement.base, owner, proc),
-        View::Host => root::host(&confinement.base, owner, hidden),
+    let workspace = access.workspace.as_deref();
+    let built = match access.view {
+        View::Private => root::private(&confinement.base, owner, proc, workspace),
+        View::Host => root::host(&confinement.base, owner, hidden, workspace),
         View::Operator => return Ok(confinement.work.clone()),
     };
     built.map(Some).map_err(|error| {

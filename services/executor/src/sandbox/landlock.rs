@@ -25,9 +25,9 @@ pub(super) enum Error {
     Ruleset(#[from] RulesetError),
 }
 
-/// Leaves the right to read below `readable`, to change what is in `work`, and to reach what `network` says.
+/// Leaves the right to read below `readable`, to change what is in `writable`, and to reach what `network` says.
 /// Signals and abstract sockets end at the border where the kernel can do that.
-pub(super) fn restrict(readable: &[PathBuf], work: Option<&Path>, network: Network) -> Result<(), Error> {
+pub(super) fn restrict(readable: &[PathBuf], writable: &[&Path], network: Network) -> Result<(), Error> {
     let mut rules =
         Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?;
     if network != Network::Host {
@@ -43,9 +43,9 @@ pub(super) fn restrict(readable: &[PathBuf], work: Option<&Path>, network: Netwo
         rules = allow(rules, Path::new(device), both)?;
     }
     rules = allow(rules, Path::new(KERNEL_LOG), AccessFs::ReadFile.into())?;
-    if let Some(work) = work {
-        let everything = AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
-        rules = allow(rules, work, everything)?;
+    let everything = AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+    for place in writable {
+        rules = allow(rules, place, everything)?;
     }
     if let Network::Gate(port) = network {
         rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;

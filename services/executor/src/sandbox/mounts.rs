@@ -94,6 +94,12 @@ pub(super) fn seal(top: &Path, devices: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a mount writable that was sealed with what it was made of.
+pub(super) fn unseal(at: &Path) -> io::Result<()> {
+    let own = all()?.into_iter().rfind(|mount| mount.at == at).ok_or(io::ErrorKind::NotFound)?;
+    Ok(mount_remount(at, own.flags | MountFlags::BIND | MountFlags::NOSUID | MountFlags::NODEV, c"")?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,11 +3,15 @@
 use std::{
     ffi::CString,
     fs, io,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink},
+    os::{
+        fd::{AsRawFd as _, OwnedFd},
+        unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink},
+    },
     path::{Path, PathBuf},
 };
 
 use rustix::{
+    fs::{Mode, OFlags, open},
     mount::{
         MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
         mount_change, mount_move, unmount,
@@ -65,8 +69,9 @@ pub(super) fn private_sources() -> Vec<PathBuf> {
 }
 
 /// Leaves the host's tree for a new one above `base`. Returns the private directory, which belongs to `owner`.
-pub(super) fn private(base: &Path, owner: u32, proc: bool) -> io::Result<PathBuf> {
+pub(super) fn private(base: &Path, owner: u32, proc: bool, workspace: Option<&Path>) -> io::Result<PathBuf> {
     own_mounts()?;
+    let workspace = workspace.map(Kept::open).transpose()?;
     scratch(base, "mode=755")?;
     for source in private_sources() {
         show(&source, base)?;
@@ -83,8 +88,14 @@ pub(super) fn private(base: &Path, owner: u32, proc: bool) -> io::Result<PathBuf
         mount("proc", &at_proc, "proc", flags, c"subset=pid")
             .map_err(|error| io::Error::new(io::ErrorKind::Unsupported, format!("/proc: {error}")))?;
     }
+    if let Some(workspace) = &workspace {
+        fs::create_dir_all(below(base, workspace.path))?;
+    }
     mounts::seal(base, &devices)?;
     make_work(&work, owner)?;
+    if let Some(workspace) = &workspace {
+        workspace.show(&below(base, workspace.path))?;
+    }
     chdir(base)?;
     pivot_root(".", ".")?;
     unmount(".", UnmountFlags::DETACH)?;
@@ -92,15 +103,31 @@ pub(super) fn private(base: &Path, owner: u32, proc: bool) -> io::Result<PathBuf
     Ok(WORK.into())
 }
 
-/// Makes the host's tree read-only, with nothing at the `hidden` places. Returns the private directory, at `base`.
-pub(super) fn host(base: &Path, owner: u32, hidden: &[PathBuf]) -> io::Result<PathBuf> {
+/// Makes the host's tree read-only, with nothing at the `hidden` places but the way to the workspace. Returns the
+/// private directory, at `base`.
+pub(super) fn host(
+    base: &Path,
+    owner: u32,
+    hidden: &[PathBuf],
+    workspace: Option<&Path>,
+) -> io::Result<PathBuf> {
     own_mounts()?;
+    let workspace = workspace.map(Kept::open).transpose()?;
     scratch(base, "mode=755")?;
     let (folder, file, devices) = (base.join("folder"), base.join("file"), base.join("dev"));
     fs::DirBuilder::new().mode(0o000).create(&folder)?;
     fs::OpenOptions::new().create_new(true).write(true).mode(0o000).open(&file)?;
+    let way = base.join("way");
     for place in hidden {
-        let cover = if fs::symlink_metadata(place)?.is_dir() { &folder } else { &file };
+        let leads_there = workspace.as_ref().and_then(|kept| kept.path.strip_prefix(place).ok());
+        let cover = match leads_there {
+            Some(rest) => {
+                fs::create_dir_all(way.join(rest))?;
+                &way
+            }
+            None if fs::symlink_metadata(place)?.is_dir() => &folder,
+            None => &file,
+        };
         mount_bind(cover, place)?;
     }
     fs::create_dir(&devices)?;
@@ -109,8 +136,34 @@ pub(super) fn host(base: &Path, owner: u32, hidden: &[PathBuf]) -> io::Result<Pa
     mount_move(&devices, "/dev")?;
     mounts::seal(Path::new("/"), Path::new("/dev"))?;
     make_work(base, owner)?;
+    if let Some(workspace) = &workspace {
+        workspace.show(workspace.path)?;
+    }
     chdir("/")?;
     Ok(base.to_owned())
+}
+
+/// A directory of the host, held while the tree around it changes.
+struct Kept<'a> {
+    path: &'a Path,
+    directory: OwnedFd,
+}
+
+impl<'a> Kept<'a> {
+    fn open(path: &'a Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(Self { path, directory: open(path, flags, Mode::empty())? })
+    }
+
+    /// Shows it at a place, to be changed.
+    fn show(&self, at: &Path) -> io::Result<()> {
+        mount_bind(format!("/proc/self/fd/{}", self.directory.as_raw_fd()), at)?;
+        mounts::unseal(at)
+    }
+}
+
+fn below(base: &Path, path: &Path) -> PathBuf {
+    base.join(path.strip_prefix("/").unwrap_or(path))
 }
 
 /// Mounts of this process, of which others see no change.

@@ -16,7 +16,7 @@ use wire::executor::{ListToolsResponse, Tool as WireTool, Toolset as WireToolset
 use crate::{
     process::{Exit, Launcher, Spec},
     sandbox::Level,
-    tools::{self, Callable, Needs, Settings, Source, Tool, Toolset},
+    tools::{self, Callable, Needs, Profile, Settings, Source, Tool, Toolset},
     toolsets::{
         Declared, Toolsets,
         mcp::{Connection, McpTool, Server},
@@ -54,6 +54,7 @@ struct Offer {
 /// A toolset with all its tools.
 #[derive(Debug)]
 struct Group {
+    profile: Profile,
     toolset: WireToolset,
     tools: Vec<Callable>,
 }
@@ -164,18 +165,19 @@ impl Catalogue {
         &self.offer.instance
     }
 
-    pub(crate) fn find(&self, name: &str) -> Option<Callable> {
+    pub(crate) fn find(&self, name: &str, profile: Profile) -> Option<Callable> {
         let groups = self.offer.groups.read().unwrap_or_else(PoisonError::into_inner);
         groups
             .iter()
-            .filter(|group| group.works())
+            .filter(|group| group.profile == profile && group.works())
             .flat_map(|group| &group.tools)
             .find(|tool| tool.name == name)
             .cloned()
     }
 
-    pub(crate) fn list(&self) -> ListToolsResponse {
+    pub(crate) fn list(&self, profile: Profile) -> ListToolsResponse {
         let groups = self.offer.groups.read().unwrap_or_else(PoisonError::into_inner);
+        let groups: Vec<_> = groups.iter().filter(|group| group.profile == profile).collect();
         let working = groups.iter().filter(|group| group.works());
         ListToolsResponse {
             tools: working.flat_map(|group| &group.tools).map(describe).collect(),
@@ -191,7 +193,8 @@ impl Offer {
     fn publish(&self, index: usize, failing: Option<String>, tools: Option<Vec<Arc<McpTool>>>) {
         let mut groups = self.groups.write().unwrap_or_else(PoisonError::into_inner);
         let named = tools.map(|tools| {
-            let others = groups.iter().enumerate().filter(|(at, _)| *at != index);
+            let others = groups.iter().enumerate();
+            let others = others.filter(|(at, group)| *at != index && group.profile == Profile::default());
             let taken = others.flat_map(|(_, group)| &group.tools).map(|tool| tool.name.clone()).collect();
             name_apart(tools, taken)
         });
@@ -251,7 +254,8 @@ fn builtin(toolset: Toolset, settings: &Settings, missing: &Missing, toolsets: &
         needs_approval: toolsets.guards(toolset, tool.name),
         source: Source::Builtin(tool),
     });
-    let mut group = group(toolset.name(), toolset.description(), toolset.instructions(), tools.collect());
+    let group = group(toolset.name(), toolset.description(), toolset.instructions(), tools.collect());
+    let mut group = Group { profile: toolset.profile(), ..group };
     if toolsets.enables(toolset) && is_configured {
         group.show(missing.of(toolset).cloned());
     } else {
@@ -289,7 +293,7 @@ fn group(name: &str, description: &str, instructions: &str, tools: Vec<Callable>
         instructions: instructions.to_owned(),
         ..WireToolset::default()
     };
-    Group { toolset, tools }
+    Group { profile: Profile::default(), toolset, tools }
 }
 
 /// What is wrong with a program, if anything is.

@@ -26,6 +26,7 @@ use crate::{
     process::{Capture, Launcher, Meter, Watch},
     redact::{Redactor, Suspicion},
     tools::{Callable, Decision, Presentation, Remote, Run, Work},
+    workspace::Workspace,
 };
 
 /// Calls that wait for their turn.
@@ -286,6 +287,7 @@ impl Workshop {
                 () = tokio::time::sleep_until(deadline) => Ok(Stop::TooSlow(run.timeout)),
                 () = meter.is_silent_for(self.limits.idle_time) => Ok(Stop::Silent(self.limits.idle_time)),
                 () = meter.exceeds(self.limits.output) => Ok(Stop::TooMuch(self.limits.output)),
+                quota = overflow(run.workspace.clone()) => Ok(Stop::Overflows(quota)),
             };
             match stop {
                 Err(outcomes) => (outcomes, None),
@@ -297,6 +299,13 @@ impl Workshop {
         };
         drop(place);
         Finished { queued, ..ended(run, &outcomes, stop, permitted.may_change()) }
+    }
+}
+
+async fn overflow(workspace: Option<Arc<Workspace>>) -> u64 {
+    match workspace {
+        Some(workspace) => workspace.overflows().await,
+        None => std::future::pending().await,
     }
 }
 

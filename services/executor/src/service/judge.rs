@@ -16,7 +16,8 @@ use super::{
 };
 use crate::{
     policy::Effect,
-    tools::{Callable, Decision, Plan, Settings},
+    tools::{Callable, Decision, Plan, Settings, Site},
+    workspace::Session,
 };
 
 /// How long a call may be judged.
@@ -56,7 +57,9 @@ impl Judge {
         standing: &Standing,
     ) -> Judged {
         let saved = permission::standing(&standing.grants, account, &standing.session, &self.keys, now());
-        let settings = Settings { saved, ..(*self.settings).clone() };
+        let session = Session { account: account.to_owned(), id: standing.session.clone() };
+        let site = Site { session, ..self.settings.site.clone() };
+        let settings = Settings { saved, site, ..(*self.settings).clone() };
         let (own, arguments, targets) = (tool.clone(), arguments_json.to_owned(), self.targets.clone());
         let judged = tokio::task::spawn_blocking(move || Judged {
             plan: own.plan(&settings, &arguments),

@@ -3,14 +3,17 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt as _};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
 use tonic::{Code, Request, Response, Status, metadata::MetadataMap};
 use tonic_types::{ErrorDetails, StatusExt as _};
 use tracing::Instrument as _;
 use wire::executor::{
     AnswerHostCallRequest, AnswerHostCallResponse, AttachRequest, Caller, CancelRequest, CancelResponse,
-    EffectClass, ExecuteEvent, ExecuteRequest, ListToolsRequest, ListToolsResponse, PlanRequest,
-    PlanResponse, Verdict, tool_executor_server::ToolExecutor,
+    CloseSessionRequest, CloseSessionResponse, EffectClass, ExecuteEvent, ExecuteRequest, ListToolsRequest,
+    ListToolsResponse, PlanRequest, PlanResponse, Verdict, tool_executor_server::ToolExecutor,
 };
 
 mod catalogue;
@@ -34,7 +37,8 @@ use crate::{
     policy::Effect,
     process::Launcher,
     redact::{Redactor, Suspicion},
-    tools::{Callable, Decision, Settings, Work},
+    tools::{Callable, Decision, Profile, Settings, UnknownProfile, Work},
+    workspace::{self, Session, Workspaces},
 };
 use drive::{Limits, Order, Workshop};
 use execution::{Call, Execution};
@@ -55,6 +59,8 @@ pub struct Service {
     heartbeat: Duration,
     tasks: TaskTracker,
     cancel: CancellationToken,
+    workspaces: Arc<Workspaces>,
+    _sweeper: AbortOnDropHandle<()>,
 }
 
 impl Service {
@@ -75,6 +81,7 @@ impl Service {
             kept_bytes: config.kept_bytes,
         };
         let instance = catalogue.instance().to_owned();
+        let workspaces = Arc::clone(&settings.site.workspaces);
         let workshop = Workshop {
             judge: Judge {
                 targets: Targets::new(config.kubernetes.source.paths().to_vec()),
@@ -103,6 +110,8 @@ impl Service {
             heartbeat: config.heartbeat,
             tasks: TaskTracker::new(),
             cancel,
+            _sweeper: AbortOnDropHandle::new(tokio::spawn(sweep(Arc::clone(&workspaces)))),
+            workspaces,
         }
     }
 
@@ -113,8 +122,10 @@ impl Service {
         self.tasks.wait().await;
     }
 
-    fn tool(&self, name: &str) -> Result<Callable, Status> {
-        self.catalogue.find(name).ok_or_else(|| Status::not_found(format!("there is no tool `{name}`")))
+    fn tool(&self, name: &str, profile: &str) -> Result<Callable, Status> {
+        self.catalogue
+            .find(name, read_profile(profile)?)
+            .ok_or_else(|| Status::not_found(format!("there is no tool `{name}`")))
     }
 
     fn find(&self, key: &Key) -> Result<Arc<Execution>, Status> {
@@ -190,8 +201,11 @@ impl ToolExecutor for Service {
     type ExecuteStream = Events;
     type AttachStream = Events;
 
-    async fn list_tools(&self, _: Request<ListToolsRequest>) -> Result<Response<ListToolsResponse>, Status> {
-        let mut list = self.catalogue.list();
+    async fn list_tools(
+        &self,
+        request: Request<ListToolsRequest>,
+    ) -> Result<Response<ListToolsResponse>, Status> {
+        let mut list = self.catalogue.list(read_profile(&request.get_ref().profile)?);
         for toolset in &mut list.toolsets {
             toolset.error = self.shown(&toolset.error);
         }
@@ -200,7 +214,7 @@ impl ToolExecutor for Service {
 
     async fn plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanResponse>, Status> {
         let request = request.into_inner();
-        let tool = self.tool(&request.tool)?;
+        let tool = self.tool(&request.tool, &request.profile)?;
         let standing = Standing { session: request.session, grants: request.standing_grants };
         let account = request.caller.unwrap_or_default().account;
         let judge = &self.workshop.judge;
@@ -229,7 +243,7 @@ impl ToolExecutor for Service {
 
     async fn execute(&self, request: Request<ExecuteRequest>) -> Result<Response<Events>, Status> {
         let (metadata, _, request) = request.into_parts();
-        let tool = self.tool(&request.tool)?;
+        let tool = self.tool(&request.tool, &request.profile)?;
         let key = key(request.caller.as_ref(), &request.execution_id)?;
         let call = Call {
             tool: request.tool.clone(),
@@ -289,6 +303,18 @@ impl ToolExecutor for Service {
         Err(Status::not_found(format!("the execution waits for no host call `{}`", request.host_call_id)))
     }
 
+    async fn close_session(
+        &self,
+        request: Request<CloseSessionRequest>,
+    ) -> Result<Response<CloseSessionResponse>, Status> {
+        let CloseSessionRequest { caller, session } = request.into_inner();
+        let session = Session { account: caller.unwrap_or_default().account, id: session };
+        let workspaces = Arc::clone(&self.workspaces);
+        let closed = tokio::task::spawn_blocking(move || workspaces.close(&session)).await;
+        closed.map_err(|error| Status::internal(error.to_string()))?;
+        Ok(Response::new(CloseSessionResponse {}))
+    }
+
     async fn cancel(&self, request: Request<CancelRequest>) -> Result<Response<CancelResponse>, Status> {
         let request = request.into_inner();
         let execution = self.find(&key(request.caller.as_ref(), &request.execution_id)?)?;
@@ -306,6 +332,22 @@ fn access(request: &ExecuteRequest) -> Access {
         execution: request.execution_id.clone(),
         principal: request.caller.as_ref().map(|caller| caller.principal.clone()).unwrap_or_default(),
     }
+}
+
+/// Removes the files of forgotten sessions.
+async fn sweep(workspaces: Arc<Workspaces>) {
+    let mut ticks = tokio::time::interval(workspace::SWEEP);
+    loop {
+        ticks.tick().await;
+        let own = Arc::clone(&workspaces);
+        if let Err(error) = tokio::task::spawn_blocking(move || own.sweep()).await {
+            tracing::warn!(%error, "workspaces cannot be looked after");
+        }
+    }
+}
+
+fn read_profile(name: &str) -> Result<Profile, Status> {
+    name.parse().map_err(|unknown: UnknownProfile| Status::invalid_argument(unknown.to_string()))
 }
 
 fn key(caller: Option<&Caller>, id: &str) -> Result<Key, Status> {

@@ -17,6 +17,8 @@ pub(super) enum Stop {
     RunOver(Duration),
     /// It wrote more than it may.
     TooMuch(u64),
+    /// The files of its session take more than they may.
+    Overflows(u64),
     Cancelled,
     /// Nobody reads it any more.
     Orphaned(Duration),
@@ -26,7 +28,7 @@ impl Stop {
     pub(super) fn ending(self) -> Ending {
         match self {
             Self::Queued(_) | Self::TooSlow(_) | Self::Silent(_) | Self::RunOver(_) => Ending::TimedOut,
-            Self::TooMuch(_) => Ending::OutputLimit,
+            Self::TooMuch(_) | Self::Overflows(_) => Ending::OutputLimit,
             Self::Cancelled | Self::Orphaned(_) => Ending::Cancelled,
         }
     }
@@ -37,7 +39,7 @@ impl Stop {
             Self::TooSlow(_) => Clock::Run,
             Self::Silent(_) => Clock::Idle,
             Self::RunOver(_) => Clock::WholeRun,
-            Self::TooMuch(_) | Self::Cancelled | Self::Orphaned(_) => Clock::Unspecified,
+            Self::TooMuch(_) | Self::Overflows(_) | Self::Cancelled | Self::Orphaned(_) => Clock::Unspecified,
         }
     }
 
@@ -61,6 +63,9 @@ impl Stop {
             Self::TooMuch(bytes) => format!(
                 "Error: Command '{invocation}' was stopped, because it had written more than {bytes} bytes. Ask for \
                  less."
+            ),
+            Self::Overflows(bytes) => format!(
+                "Error: Command '{invocation}' was stopped, because the workspace held more than {bytes} bytes."
             ),
             Self::Cancelled => format!("Error: Command '{invocation}' was cancelled."),
             Self::Orphaned(grace) => format!(

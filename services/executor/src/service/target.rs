@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use serde::Deserialize;
 
-use crate::tools::{Callable, Needs, Source};
+use crate::tools::{Callable, Needs, Source, Toolset};
 
 /// Knows what there is to touch.
 #[derive(Clone, Debug)]
@@ -44,6 +44,9 @@ impl Targets {
         match &tool.source {
             Source::Mcp(tool) => format!("server {}", tool.server()),
             Source::Template(_) => self.host_and_cluster(),
+            Source::Builtin(own) if own.toolset == Toolset::Workspace => {
+                format!("workspace of a session, {}", self.host_and_cluster())
+            }
             Source::Builtin(own) => match own.toolset.needs() {
                 Needs::Nothing => String::new(),
                 Needs::Bash => self.host_and_cluster(),

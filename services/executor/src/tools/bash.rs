@@ -44,6 +44,7 @@ fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
             }],
             clusters,
             timeout,
+            workspace: None,
             present: presenter(command.clone()),
             invocation: command.clone(),
         })
@@ -78,7 +79,7 @@ fn access(settings: &Settings, effect: Effect, programs: &BTreeSet<String>) -> A
         view: settings.view,
         network: Network::None,
         local_sockets: programs.contains("systemctl"),
-        files: Vec::new(),
+        ..Access::default()
     }
 }
 

@@ -198,6 +198,7 @@ pub(super) fn run_all(
             invocation: shown,
             specs: specs.into_iter().map(|spec| spec.confined(settings.view, Network::None)).collect(),
             clusters: true,
+            workspace: None,
             timeout: settings.kubectl_timeout,
             present: Box::new(show),
         })),

@@ -3,7 +3,7 @@
 //! A tool is data and two functions: one plans a call, the other presents what came of it. Nothing here starts a
 //! process.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::BoxFuture;
 
@@ -12,6 +12,7 @@ use crate::{
     policy::{Effect, Policy, Prefix},
     process::{Outcome, Spec},
     sandbox::View,
+    workspace::{Session, Workspace, Workspaces},
 };
 
 mod alerts;
@@ -22,13 +23,16 @@ mod logs;
 mod parameters;
 mod pod_logs;
 mod present;
+mod profile;
 mod query;
 mod todo;
 mod toolset;
+mod workspace;
 
 pub(crate) use callable::{Callable, Source};
 pub(crate) use parameters::Arguments;
 pub(crate) use present::{command_line, plain};
+pub(crate) use profile::{Profile, UnknownProfile};
 pub(crate) use toolset::{Needs, Toolset};
 
 use parameters::Parameter;
@@ -63,6 +67,21 @@ pub(crate) struct Settings {
     pub(crate) longest_timeout: Duration,
     /// Where alerts are known, if anywhere.
     pub(crate) alerts: Option<Alerts>,
+    pub(crate) site: Site,
+}
+
+/// Where the session of a call keeps its files.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) workspaces: Arc<Workspaces>,
+    pub(crate) session: Session,
+}
+
+impl Site {
+    /// The workspace, or why there is none. May block.
+    fn open(&self) -> Result<Arc<Workspace>, String> {
+        self.workspaces.open(&self.session).map_err(|error| error.to_string())
+    }
 }
 
 /// What a person has allowed for the calls of a session.
@@ -126,7 +145,7 @@ pub(crate) enum Work {
     Remote(Remote),
 }
 
-/// Work of another server.
+/// Work of another server, or on files of a session.
 pub(crate) struct Remote {
     /// The call, as a person would write it.
     pub(crate) invocation: String,
@@ -149,6 +168,8 @@ pub(crate) struct Run {
     pub(crate) specs: Vec<Spec>,
     /// Whether these reach clusters through the executor.
     pub(crate) clusters: bool,
+    /// The files that they may change.
+    pub(crate) workspace: Option<Arc<Workspace>>,
     pub(crate) timeout: Duration,
     pub(crate) present: Present,
 }
@@ -197,7 +218,7 @@ impl Tool {
 
 /// All tools, in the order in which they are listed.
 pub(crate) fn all() -> impl Iterator<Item = &'static Tool> {
-    [bash::TOOLS, kubectl::TOOLS, query::TOOLS, logs::TOOLS, pod_logs::TOOLS, alerts::TOOLS, todo::TOOLS]
-        .into_iter()
-        .flatten()
+    let holmes =
+        [bash::TOOLS, kubectl::TOOLS, query::TOOLS, logs::TOOLS, pod_logs::TOOLS, alerts::TOOLS, todo::TOOLS];
+    holmes.into_iter().chain([workspace::TOOLS]).flatten()
 }

@@ -15,6 +15,7 @@ pub(super) struct Parameter {
 enum Kind {
     Text,
     Integer,
+    Number,
     Boolean,
     Texts,
     /// Objects whose fields are texts; the last may be limited to some values.
@@ -31,6 +32,10 @@ impl Parameter {
 
     pub(super) const fn integer(name: &'static str, description: &'static str) -> Self {
         Self { name, kind: Kind::Integer, required: true, description }
+    }
+
+    pub(super) const fn number(name: &'static str, description: &'static str) -> Self {
+        Self { name, kind: Kind::Number, required: true, description }
     }
 
     pub(super) const fn boolean(name: &'static str, description: &'static str) -> Self {
@@ -59,6 +64,7 @@ impl Parameter {
         let mut schema = match self.kind {
             Kind::Text => json!({"type": "string"}),
             Kind::Integer => json!({"type": "integer"}),
+            Kind::Number => json!({"type": "number"}),
             Kind::Boolean => json!({"type": "boolean"}),
             Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
             Kind::Records { fields, last_is_one_of } => {
@@ -83,6 +89,11 @@ impl Parameter {
             (Kind::Text, Value::Number(number)) => Ok(Value::String(number.to_string())),
             (Kind::Text, _) => Err("a string"),
             (Kind::Integer, value) => integer(&value).map(Value::from).ok_or("an integer"),
+            (Kind::Number, Value::Number(number)) => Ok(Value::Number(number)),
+            (Kind::Number, Value::String(text)) => {
+                text.trim().parse::<f64>().map(Value::from).map_err(|_| "a number")
+            }
+            (Kind::Number, _) => Err("a number"),
             (Kind::Boolean, value @ Value::Bool(_)) => Ok(value),
             (Kind::Boolean, Value::String(text)) if text == "true" || text == "false" => {
                 Ok(json!(text == "true"))
@@ -160,6 +171,10 @@ impl Arguments {
 
     pub(super) fn integer(&self, name: &str) -> Option<i64> {
         self.0.get(name).and_then(Value::as_i64)
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        self.0.get(name).and_then(Value::as_f64)
     }
 
     pub(super) fn boolean(&self, name: &str) -> bool {

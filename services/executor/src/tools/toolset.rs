@@ -1,5 +1,7 @@
 //! Toolsets: which tools work or fail together, and what they need.
 
+use super::Profile;
+
 /// A group of tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Toolset {
@@ -9,6 +11,7 @@ pub(crate) enum Toolset {
     KubernetesLiveMetrics,
     Alerts,
     CoreInvestigation,
+    Workspace,
 }
 
 /// The program without which a toolset fails.
@@ -20,14 +23,28 @@ pub(crate) enum Needs {
 }
 
 impl Toolset {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Bash,
         Self::KubernetesCore,
         Self::KubernetesLogs,
         Self::KubernetesLiveMetrics,
         Self::Alerts,
         Self::CoreInvestigation,
+        Self::Workspace,
     ];
+
+    /// Whose tools they are.
+    pub(crate) fn profile(self) -> Profile {
+        match self {
+            Self::Bash
+            | Self::KubernetesCore
+            | Self::KubernetesLogs
+            | Self::KubernetesLiveMetrics
+            | Self::Alerts
+            | Self::CoreInvestigation => Profile::Holmes,
+            Self::Workspace => Profile::Harness,
+        }
+    }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -37,12 +54,13 @@ impl Toolset {
             Self::KubernetesLiveMetrics => "kubernetes/live-metrics",
             Self::Alerts => "alerts",
             Self::CoreInvestigation => "core_investigation",
+            Self::Workspace => "workspace",
         }
     }
 
     pub(crate) fn needs(self) -> Needs {
         match self {
-            Self::Bash => Needs::Bash,
+            Self::Bash | Self::Workspace => Needs::Bash,
             Self::KubernetesCore | Self::KubernetesLogs | Self::KubernetesLiveMetrics => Needs::Kubectl,
             Self::Alerts | Self::CoreInvestigation => Needs::Nothing,
         }
@@ -56,6 +74,7 @@ impl Toolset {
             Self::KubernetesLiveMetrics => "Processor and memory use of pods and nodes, as of now",
             Self::Alerts => "Alerts of a Prometheus or an Alertmanager",
             Self::CoreInvestigation => "Keeping track of an investigation",
+            Self::Workspace => "Commands, and files of the session",
         }
     }
 
@@ -83,6 +102,11 @@ impl Toolset {
             Self::CoreInvestigation => {
                 "For a question of several steps, write the steps down first and keep their status up to date; send \
                  the whole list each time."
+            }
+            Self::Workspace => {
+                "Commands start in the workspace, a directory of this session. It is the only place that can be \
+                 changed; the rest of the machine can be looked at. Paths are relative to it. Read a file before you \
+                 patch it."
             }
         }
     }

@@ -26,7 +26,7 @@ mod tool;
 
 pub(crate) use tool::TemplateTool;
 
-use crate::tools::{self, Toolset};
+use crate::tools::{self, Profile, Toolset};
 use prerequisites::Prerequisite;
 use template::{Slot, Template};
 
@@ -102,8 +102,10 @@ impl Toolsets {
             serde_saphyr::from_str(text).map_err(|error| (String::new(), error.to_string()))?;
         warn_of_unknown("the file", file.unknown.keys());
         let mut all = Self { text: text.to_owned(), ..Self::default() };
+        // Each profile has names of its own, and the operator's tools belong to the first.
+        let beside = tools::all().filter(|tool| tool.toolset.profile() == Profile::default());
         let mut owners: BTreeMap<String, String> =
-            tools::all().map(|tool| (tool.name.to_owned(), tool.toolset.name().to_owned())).collect();
+            beside.map(|tool| (tool.name.to_owned(), tool.toolset.name().to_owned())).collect();
         for (name, toolset) in file.toolsets {
             let place = |problem| (format!("toolset `{name}`: "), problem);
             let toolset: file::Toolset = read(toolset).map_err(place)?;

@@ -118,6 +118,7 @@ impl TemplateTool {
                     invocation,
                     specs: vec![spec],
                     clusters: false,
+                    workspace: None,
                     timeout: self.timeout.min(settings.longest_timeout),
                     present: Box::new(move |outcomes| match outcomes.first() {
                         Some(outcome) => plain(&command, outcome),

@@ -1,0 +1,30 @@
+//! Profiles: what tools are called and how they answer, in the words of one kind of client.
+
+use std::str::FromStr;
+
+/// Whose tools a caller wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// HolmesGPT's.
+    #[default]
+    Holmes,
+    /// Those of agents that work on files.
+    Harness,
+}
+
+/// There is no such profile.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no tool profile `{0}`: use `harness`, or nothing")]
+pub(crate) struct UnknownProfile(String);
+
+impl FromStr for Profile {
+    type Err = UnknownProfile;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProfile> {
+        match name {
+            "" => Ok(Self::Holmes),
+            "harness" => Ok(Self::Harness),
+            other => Err(UnknownProfile(other.to_owned())),
+        }
+    }
+}

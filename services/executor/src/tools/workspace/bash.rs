@@ -1,0 +1,92 @@
+//! `bash`: a command in the workspace, judged like every other.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+
+use crate::{
+    policy::{Effect, Judgement},
+    process::{Capture, Exit, Outcome, Spec},
+    sandbox::{Access, Network, View},
+    tools::{Arguments, Ask, Decision, Plan, Presentation, Run, Settings, Work},
+};
+
+/// Time for a command that asks for none.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes of each stream that a model is shown.
+const SHOWN: usize = 32 << 10;
+
+pub(super) fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
+    let command = arguments.text("command").trim().to_owned();
+    let timeout = match arguments.number("timeout") {
+        None => TIMEOUT,
+        Some(seconds) if seconds > 0.0 => {
+            let longest = settings.longest_timeout;
+            Duration::try_from_secs_f64(seconds).map_or(longest, |time| time.min(longest))
+        }
+        Some(_) => return Err("the parameter `timeout` must be more than 0".to_owned()),
+    };
+    let workspace = settings.site.open()?;
+    if let Some(quota) = workspace.overflow() {
+        return Err(format!(
+            "the workspace holds more than {quota} bytes: delete what is not needed with `patch`"
+        ));
+    }
+    let judgement = settings.policy.judge(&command, &[], &settings.saved.commands);
+    let effect = judgement.effect();
+    let clusters = command.contains("kubectl");
+    let work = |script: String| {
+        let access = Access {
+            view: if settings.view == View::Private { View::Private } else { View::Host },
+            // What is more than a look was allowed by a person.
+            network: if effect > Effect::Read && !clusters { Network::Host } else { Network::None },
+            workspace: Some(workspace.path().to_owned()),
+            ..Access::default()
+        };
+        Work::Run(Run {
+            specs: vec![Spec {
+                pipeline: vec![vec![settings.bash.clone(), "-c".to_owned(), script]],
+                merge_stderr: false,
+                access,
+            }],
+            clusters,
+            workspace: Some(Arc::clone(&workspace)),
+            timeout,
+            present: Box::new(present),
+            invocation: command.clone(),
+        })
+    };
+    let decision = match judgement {
+        Judgement::Allow { script, .. } => Decision::Allow(work(script)),
+        Judgement::Ask { reason, prefixes, .. } => {
+            let refusal = format!(
+                "refused: {reason} It would need the approval of a person, which is not available here. It was not run \
+                 and waits for nobody."
+            );
+            Decision::Ask(Ask { reason, refusal, prefixes, work: work(command.clone()) })
+        }
+        Judgement::Deny { reason } => Decision::Deny(reason),
+    };
+    Ok(Plan { description: command, effect, decision })
+}
+
+/// `{exitCode, stdout, stderr}`; a code of -1 says that it did not exit by itself.
+fn present(outcomes: &[Outcome]) -> Presentation {
+    let Some(outcome) = outcomes.first() else { return Presentation::NoData(String::new()) };
+    let code = match outcome.exits.first() {
+        Some(Exit::Exited(code)) => *code,
+        Some(Exit::Signalled(_)) | None => -1,
+        Some(Exit::NotStarted(why)) => {
+            let error = format!("Error: The command could not be started: {why}");
+            return Presentation::Error { data: String::new(), error };
+        }
+    };
+    let (stdout, stderr) = (shown(&outcome.stdout), shown(&outcome.stderr));
+    Presentation::Success(json!({"exitCode": code, "stdout": stdout, "stderr": stderr}).to_string())
+}
+
+fn shown(stream: &Capture) -> String {
+    let mut cut = Capture::new(SHOWN);
+    cut.push(stream.text().as_bytes());
+    cut.text()
+}
