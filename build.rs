@@ -4,7 +4,8 @@ use std::{error::Error, path::PathBuf};
 
 use protox::prost::Message as _;
 
-const FILES: [&str; 2] = ["sleuth/agent/v1/agent.proto", "sleuth/executor/v1/executor.proto"];
+const FILES: [&str; 3] =
+    ["sleuth/account/v1/account.proto", "sleuth/agent/v1/agent.proto", "sleuth/executor/v1/executor.proto"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto/sleuth");

@@ -5,11 +5,20 @@
 // Generated code is documented by the comments in `proto/`.
 #[allow(missing_docs, clippy::all, clippy::pedantic, clippy::allow_attributes, unreachable_pub)]
 mod generated {
+    pub mod account {
+        pub mod v1 {
+            tonic::include_proto!("sleuth.account.v1");
+        }
+    }
     pub mod agent {
-        tonic::include_proto!("sleuth.agent.v1");
+        pub mod v1 {
+            tonic::include_proto!("sleuth.agent.v1");
+        }
     }
     pub mod executor {
-        tonic::include_proto!("sleuth.executor.v1");
+        pub mod v1 {
+            tonic::include_proto!("sleuth.executor.v1");
+        }
     }
 }
 
@@ -17,7 +26,7 @@ mod convert;
 mod transport;
 
 pub use convert::{Malformed, time};
-pub use generated::{agent, executor};
+pub use generated::{account::v1 as account, agent::v1 as agent, executor::v1 as executor};
 pub use transport::{Transport, Unreachable, transport};
 
 /// All file descriptors with their imports, for gRPC reflection and for the compatibility test.
@@ -25,3 +34,6 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descrip
 
 /// Response metadata key that carries the id of the run that a `Chat` started.
 pub const RUN_ID: &str = "sleuth-run-id";
+
+/// Response metadata key that says after how many seconds a request that came too soon may come again.
+pub const RETRY_AFTER: &str = "retry-after";

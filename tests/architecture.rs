@@ -16,11 +16,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("triage", &["domain", "model"]),
     ("grants", &["wire"]),
     ("executor", &["grants", "runtime", "wire"]),
+    ("accounts", &["domain", "runtime", "store", "wire"]),
     ("agent", &["domain", "model", "runtime", "store", "wire"]),
     ("gateway", &["domain", "grants", "runtime", "wire"]),
     (
         "sleuth",
-        &["agent", "domain", "executor", "gateway", "grants", "model", "runtime", "store", "triage", "wire"],
+        &[
+            "accounts", "agent", "domain", "executor", "gateway", "grants", "model", "runtime", "store",
+            "triage", "wire",
+        ],
     ),
     ("harness", &[]),
 ];

@@ -227,7 +227,7 @@ async fn a_run_is_watched_from_any_position_by_its_own_account() {
     }
     let run_id = all[0].run_id.clone();
     let watch = |account: &str, after_position| wire::agent::WatchRequest {
-        caller: Some(wire::agent::Caller { account: account.into(), principal: String::new() }),
+        caller: Some(wire::agent::Caller { account: account.into(), ..Default::default() }),
         run_id: run_id.clone(),
         after_position,
     };

@@ -9,9 +9,11 @@ use runtime::auth::ApiKey;
 /// Settings of the gateway.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The key that every request must present, the health routes excepted. Default: none, and then a browser
-    /// guard protects the server instead.
+    /// The operator's key. With it, every request must present it or a key that the agent keeps, the health routes
+    /// excepted. Default: none, and then a browser guard protects the server instead.
     pub api_key: Option<ApiKey>,
+    /// Whether a key is asked for even if `api_key` is none: one that the agent keeps. Default: no.
+    pub needs_key: bool,
     /// Signs what people approve; executors know its public half. Default: none, and then nothing can be approved.
     pub signing_key: Option<SigningKey>,
     /// Names, beside `localhost` and loopback addresses, that a server without a key answers to. No ports.
@@ -40,6 +42,8 @@ pub struct Config {
     /// Answer a question for an unknown model with the default model, as HolmesGPT does, instead of refusing
     /// it. Default: off.
     pub unknown_model_falls_back: bool,
+    /// Name of the cluster that the agent's own executor sees. Default: `local`.
+    pub cluster_name: Option<String>,
     /// What `GET /metrics` returns. Default: nothing.
     pub metrics: MetricsText,
 }
@@ -48,6 +52,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             api_key: None,
+            needs_key: false,
             signing_key: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
@@ -61,8 +66,16 @@ impl Default for Config {
             drain: Duration::from_secs(20),
             model_list_as_string: false,
             unknown_model_falls_back: false,
+            cluster_name: None,
             metrics: MetricsText::default(),
         }
+    }
+}
+
+impl Config {
+    /// Whether requests without a key are answered.
+    pub(crate) fn is_open(&self) -> bool {
+        self.api_key.is_none() && !self.needs_key
     }
 }
 

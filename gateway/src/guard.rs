@@ -23,7 +23,7 @@ use crate::{
 /// Refuses what a page of somebody else makes a browser send. A key makes this needless: pages do not have it.
 pub(crate) async fn layer(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
     let config = &shared.config;
-    let refusal = if config.api_key.is_some() { None } else { refusal(config, &request) };
+    let refusal = if config.is_open() { refusal(config, &request) } else { None };
     match refusal {
         Some((status, detail)) => Problem::new(status, detail).into_response(),
         None => next.run(request).await,

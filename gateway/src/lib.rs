@@ -6,17 +6,19 @@
 //! # Layout
 //! * [`Config`], [`Gateway`]: settings, and the server that runs with them
 //! * `router`: the table of routes, and the layers around them
-//! * `exchange`, `guard`, `auth`: what holds for every request: its id and trace, browsers, keys
+//! * `exchange`, `guard`, `auth`: what holds for every request: its id and trace, browsers, keys; `asker`: whose they are
 //! * `body`, `problem`: JSON bodies in, JSON errors out
 //! * `upstream`: the agent
 //! * `approvals`: what people decide, signed
 //! * `resume`: requests that come again
 //! * `answer`, `sse`: one run as a stream of frames; a dialect says which
 //! * `holmes`: the current HolmesGPT dialect
+//! * `robusta`: the dialect of Robusta's hosted chat, which is about clusters of accounts
 //! * `runs`, `ops`: the routes that are no dialect
 
 mod answer;
 mod approvals;
+mod asker;
 mod auth;
 mod body;
 mod config;
@@ -26,6 +28,7 @@ mod holmes;
 mod ops;
 mod problem;
 mod resume;
+mod robusta;
 mod router;
 mod runs;
 mod server;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use tonic::Code;
 
 /// When to try again where nothing better is known.
@@ -14,32 +15,56 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
-    body: Vec<u8>,
+    detail: Detail,
     retry_after: Option<Duration>,
 }
 
+#[derive(Debug)]
+enum Detail {
+    Text(String),
+    Json(Box<RawValue>),
+}
+
 #[derive(Serialize)]
-struct Body<'a, T: ?Sized> {
-    detail: &'a T,
+struct Body<T> {
+    detail: T,
 }
 
 impl Problem {
     /// An error that a text explains.
     pub(crate) fn new(status: StatusCode, detail: &str) -> Self {
-        Self::with_detail(status, detail)
+        Self { status, detail: Detail::Text(detail.to_owned()), retry_after: None }
     }
 
     /// An error that needs more than a text.
     pub(crate) fn with_detail(status: StatusCode, detail: &(impl Serialize + ?Sized)) -> Self {
         // Serializing strings and lists of plain structs into memory cannot fail.
-        let body = serde_json::to_vec(&Body { detail }).unwrap_or_default();
-        Self { status, body, retry_after: None }
+        let detail = Detail::Json(serde_json::value::to_raw_value(detail).unwrap_or_default());
+        Self { status, detail, retry_after: None }
+    }
+
+    /// The same in the words of another dialect, which writes the body.
+    pub(crate) fn reworded(self, body: impl FnOnce(&str) -> Vec<u8>) -> Response {
+        let Self { status, detail, retry_after } = self;
+        let body = match &detail {
+            Detail::Text(text) => body(text),
+            Detail::Json(json) => body(json.get()),
+        };
+        respond(status, body, retry_after)
     }
 
     /// Says that trying again later may help.
-    pub(crate) fn retry_later(mut self) -> Self {
-        self.retry_after = Some(RETRY_AFTER);
-        self
+    pub(crate) fn retry_later(self) -> Self {
+        self.retry_after(RETRY_AFTER)
+    }
+
+    /// The same with another status.
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    fn retry_after(self, wait: Duration) -> Self {
+        Self { retry_after: Some(wait), ..self }
     }
 
     pub(crate) fn overloaded() -> Self {
@@ -66,7 +91,11 @@ impl From<tonic::Status> for Problem {
             Code::NotFound => Self::new(StatusCode::NOT_FOUND, text),
             Code::AlreadyExists | Code::Aborted => Self::new(StatusCode::CONFLICT, text),
             Code::PermissionDenied => Self::new(StatusCode::FORBIDDEN, text),
-            Code::ResourceExhausted => Self::new(StatusCode::TOO_MANY_REQUESTS, text).retry_later(),
+            Code::ResourceExhausted => {
+                let wait = status.metadata().get(wire::RETRY_AFTER).and_then(|wait| wait.to_str().ok());
+                let wait = wait.and_then(|wait| wait.parse().ok()).map(Duration::from_secs);
+                Self::new(StatusCode::TOO_MANY_REQUESTS, text).retry_after(wait.unwrap_or(RETRY_AFTER))
+            }
             Code::Unimplemented => Self::new(StatusCode::NOT_IMPLEMENTED, text),
             Code::DeadlineExceeded => Self::too_slow(),
             Code::Unavailable => {
@@ -88,12 +117,21 @@ impl From<tonic::Status> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = (self.status, self.body).into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(wait) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
-        }
-        response
+        // Serializing plain structs into memory cannot fail.
+        let body = match self.detail {
+            Detail::Text(detail) => serde_json::to_vec(&Body { detail }),
+            Detail::Json(detail) => serde_json::to_vec(&Body { detail }),
+        };
+        respond(self.status, body.unwrap_or_default(), self.retry_after)
     }
+}
+
+fn respond(status: StatusCode, body: Vec<u8>, retry_after: Option<Duration>) -> Response {
+    let mut response = (status, body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(wait) = retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
+    }
+    response
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{
-    Json,
+    Extension, Json,
     extract::{
         Path, Query, Request, State,
         rejection::{PathRejection, QueryRejection},
@@ -13,7 +13,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use wire::agent::{RunInfo, RunState};
 
-use crate::{body, problem::Problem, state::Shared};
+use crate::{asker::Asker, body, problem::Problem, state::Shared};
 
 #[derive(Deserialize)]
 pub(crate) struct ListQuery {
@@ -58,25 +58,28 @@ pub(crate) struct Cancelled {
 /// `GET /api/runs?limit=N`: newest first.
 pub(crate) async fn list(
     State(shared): State<Arc<Shared>>,
+    Extension(asker): Extension<Asker>,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Json<Runs>, Problem> {
     let Query(query) = query
         .map_err(|_| Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "`limit` must be a whole number"))?;
-    let runs = shared.upstream.runs(query.limit).await?;
+    let runs = shared.upstream.runs(&asker.caller, query.limit).await?;
     Ok(Json(Runs { runs: runs.into_iter().map(Run::from).collect() }))
 }
 
 /// `GET /api/runs/{id}`.
 pub(crate) async fn inspect(
     State(shared): State<Arc<Shared>>,
+    Extension(asker): Extension<Asker>,
     path: Result<Path<String>, PathRejection>,
 ) -> Result<Json<Run>, Problem> {
-    Ok(Json(shared.upstream.run(run_id(path)?).await?.into()))
+    Ok(Json(shared.upstream.run(&asker.caller, run_id(path)?).await?.into()))
 }
 
 /// `POST /api/runs/{id}/cancel`: the body is optional and may give a reason.
 pub(crate) async fn cancel(
     State(shared): State<Arc<Shared>>,
+    Extension(asker): Extension<Asker>,
     path: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Json<Cancelled>, Problem> {
@@ -90,7 +93,7 @@ pub(crate) async fn cancel(
         })?
     };
     let reason = body.reason.unwrap_or_else(|| "cancelled over HTTP".to_owned());
-    let state_before = state_name(shared.upstream.cancel(run_id.clone(), reason).await?);
+    let state_before = state_name(shared.upstream.cancel(&asker.caller, run_id.clone(), reason).await?);
     Ok(Json(Cancelled { run_id, state_before }))
 }
 

@@ -10,14 +10,15 @@ use wire::agent::ChatRequest;
 use crate::{
     answer::Answer,
     approvals::Approvals,
+    asker::Asker,
     config::Config,
     problem::Problem,
     resume::Cursor,
     upstream::{Started, Upstream},
 };
 
-/// The account of all requests.
-pub(crate) const ACCOUNT: &str = "default";
+/// How the cluster of the agent's own executor is called where nobody named it.
+const UNNAMED_CLUSTER: &str = "local";
 
 /// What all requests share.
 #[derive(Debug)]
@@ -40,13 +41,20 @@ impl Shared {
     }
 
     /// Starts a run for a question.
-    pub(crate) async fn ask(&self, question: ChatRequest) -> Result<Answer, Problem> {
+    pub(crate) async fn ask(&self, asker: &Asker, mut question: ChatRequest) -> Result<Answer, Problem> {
+        question.caller = Some(asker.caller.clone());
         self.read(self.upstream.chat(question, self.config.answer_deadline), 0).await
     }
 
     /// Goes on with the answer of a run.
-    pub(crate) async fn attach(&self, cursor: Cursor) -> Result<Answer, Problem> {
-        self.read(self.upstream.watch(cursor.run, self.config.answer_deadline), cursor.after).await
+    pub(crate) async fn attach(&self, asker: &Asker, cursor: Cursor) -> Result<Answer, Problem> {
+        let watching = self.upstream.watch(&asker.caller, cursor.run, self.config.answer_deadline);
+        self.read(watching, cursor.after).await
+    }
+
+    /// The clusters that an account can ask about now.
+    pub(crate) async fn clusters(&self, _: &Asker) -> Result<Vec<String>, Problem> {
+        Ok(vec![self.config.cluster_name.clone().unwrap_or_else(|| UNNAMED_CLUSTER.to_owned())])
     }
 
     async fn read(

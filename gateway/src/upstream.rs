@@ -3,17 +3,20 @@
 use std::{future::Future, time::Duration};
 
 use http::HeaderMap;
+use runtime::token::Token;
 use tonic::{Status, Streaming, metadata::MetadataMap};
 use wire::{
     Transport,
+    account::{AuthenticateRequest, AuthenticateResponse, accounts_client::AccountsClient},
     agent::{
-        CancelRunRequest, ChatRequest, Event, GetReadinessRequest, GetReadinessResponse, GetRunRequest,
-        ListModelsRequest, ListRunsRequest, RunInfo, RunState, WatchRequest, agent_client::AgentClient,
+        Caller, CancelRunRequest, ChatRequest, Event, GetReadinessRequest, GetReadinessResponse,
+        GetRunRequest, ListModelsRequest, ListRunsRequest, RunInfo, RunState, WatchRequest,
+        agent_client::AgentClient,
     },
 };
 
 /// Time that the agent has for everything but an answer, the start of an answer included.
-const DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Largest message that the agent may send. An answer's first event carries the client's whole history, twice.
 const MAX_MESSAGE: usize = 64 << 20;
@@ -22,6 +25,7 @@ const MAX_MESSAGE: usize = 64 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Upstream {
     client: AgentClient<Transport>,
+    accounts: AccountsClient<Transport>,
 }
 
 /// A run that has started.
@@ -33,11 +37,25 @@ pub(crate) struct Started {
 
 impl Upstream {
     pub(crate) fn new(transport: Transport) -> Self {
-        Self { client: AgentClient::new(transport).max_decoding_message_size(MAX_MESSAGE) }
+        Self {
+            accounts: AccountsClient::new(transport.clone()),
+            client: AgentClient::new(transport).max_decoding_message_size(MAX_MESSAGE),
+        }
     }
 
     fn agent(&self) -> AgentClient<Transport> {
         self.client.clone()
+    }
+
+    /// Whose key it is.
+    pub(crate) async fn authenticate(&self, key: &Token) -> Result<AuthenticateResponse, Status> {
+        let key = AuthenticateRequest { id: key.id().to_owned(), digest: key.digest().to_vec() };
+        Ok(within(self.accounts().authenticate(request(key, DEADLINE))).await?.into_inner())
+    }
+
+    /// Accounts and keys.
+    pub(crate) fn accounts(&self) -> AccountsClient<Transport> {
+        self.accounts.clone()
     }
 
     /// Starts a run. Dropping its events cancels it.
@@ -50,15 +68,20 @@ impl Upstream {
     }
 
     /// Reads a run from its start. Dropping its events says that the reader left.
-    pub(crate) async fn watch(&self, run_id: String, deadline: Duration) -> Result<Started, Status> {
-        let asked = WatchRequest { caller: None, run_id: run_id.clone(), after_position: 0 };
+    pub(crate) async fn watch(
+        &self,
+        caller: &Caller,
+        run_id: String,
+        deadline: Duration,
+    ) -> Result<Started, Status> {
+        let asked = WatchRequest { caller: Some(caller.clone()), run_id: run_id.clone(), after_position: 0 };
         let response = within(self.agent().watch(request(asked, deadline))).await?;
         Ok(Started { run_id, events: response.into_inner() })
     }
 
     /// Names of the models, in the order of the configuration.
-    pub(crate) async fn models(&self) -> Result<Vec<String>, Status> {
-        let request = request(ListModelsRequest { caller: None }, DEADLINE);
+    pub(crate) async fn models(&self, caller: &Caller) -> Result<Vec<String>, Status> {
+        let request = request(ListModelsRequest { caller: Some(caller.clone()) }, DEADLINE);
         let response = within(self.agent().list_models(request)).await?;
         Ok(response.into_inner().models.into_iter().map(|model| model.name).collect())
     }
@@ -71,29 +94,34 @@ impl Upstream {
     }
 
     /// Runs, newest first.
-    pub(crate) async fn runs(&self, limit: u32) -> Result<Vec<RunInfo>, Status> {
-        let request = request(ListRunsRequest { caller: None, limit }, DEADLINE);
+    pub(crate) async fn runs(&self, caller: &Caller, limit: u32) -> Result<Vec<RunInfo>, Status> {
+        let request = request(ListRunsRequest { caller: Some(caller.clone()), limit }, DEADLINE);
         let response = within(self.agent().list_runs(request)).await?;
         Ok(response.into_inner().runs)
     }
 
     /// One run.
-    pub(crate) async fn run(&self, run_id: String) -> Result<RunInfo, Status> {
-        let request = request(GetRunRequest { caller: None, run_id }, DEADLINE);
+    pub(crate) async fn run(&self, caller: &Caller, run_id: String) -> Result<RunInfo, Status> {
+        let request = request(GetRunRequest { caller: Some(caller.clone()), run_id }, DEADLINE);
         let response = within(self.agent().get_run(request)).await?;
         response.into_inner().run.ok_or_else(|| Status::internal("a run without content"))
     }
 
     /// Cancels a run; its state before is returned.
-    pub(crate) async fn cancel(&self, run_id: String, reason: String) -> Result<RunState, Status> {
-        let request = request(CancelRunRequest { caller: None, run_id, reason }, DEADLINE);
+    pub(crate) async fn cancel(
+        &self,
+        caller: &Caller,
+        run_id: String,
+        reason: String,
+    ) -> Result<RunState, Status> {
+        let request = request(CancelRunRequest { caller: Some(caller.clone()), run_id, reason }, DEADLINE);
         let response = within(self.agent().cancel_run(request)).await?;
         Ok(response.into_inner().state_before())
     }
 }
 
 /// A request in the trace of the current span, with a deadline that the agent knows.
-fn request<T>(message: T, deadline: Duration) -> tonic::Request<T> {
+pub(crate) fn request<T>(message: T, deadline: Duration) -> tonic::Request<T> {
     let mut headers = HeaderMap::new();
     runtime::propagation::inject(&mut headers);
     let mut request = tonic::Request::new(message);
@@ -102,7 +130,8 @@ fn request<T>(message: T, deadline: Duration) -> tonic::Request<T> {
     request
 }
 
-async fn within<T>(call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+/// Waits for an answer, but not forever.
+pub(crate) async fn within<T>(call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
     tokio::time::timeout(DEADLINE, call)
         .await
         .unwrap_or_else(|_| Err(Status::unavailable("the agent did not answer in time")))

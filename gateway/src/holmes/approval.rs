@@ -20,7 +20,7 @@ const DENIED: &str = "Not run: the user refused this call.";
 
 /// What a client says about calls that wait.
 #[derive(Debug, Default)]
-pub(super) struct Decided {
+pub(crate) struct Decided {
     decisions: Vec<Decision>,
     marks: marks::Incoming,
 }
@@ -37,7 +37,7 @@ struct Decision {
 /// There are decisions, and nothing waits for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("Received {0} tool decisions, but no call in conversation_history waits for an approval")]
-pub(super) struct NothingWaits(usize);
+pub(crate) struct NothingWaits(usize);
 
 impl Decided {
     pub(super) fn read(fields: &mut Fields<'_>) -> Self {
@@ -62,7 +62,7 @@ impl Decided {
     }
 
     /// Adds to a question what the decisions are worth.
-    pub(super) fn apply(
+    pub(crate) fn apply(
         self,
         chat: &mut ChatRequest,
         approvals: Option<&Approvals>,
@@ -144,7 +144,7 @@ fn denied(waiting: &Waiting, why: String) -> wire_agent::Decision {
 
 /// A call that waits for a person, as it is shown. The fields from `command` on are ours.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct PendingApproval {
+pub(crate) struct PendingApproval {
     tool_call_id: String,
     tool_name: String,
     description: String,

@@ -7,7 +7,7 @@ use super::{events::Sizes, history::Outgoing};
 
 /// A summary is being written.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct CompactionStart {
+pub(crate) struct CompactionStart {
     content: String,
     metadata: Before,
 }
@@ -22,7 +22,7 @@ struct Before {
 
 /// The summary stands for the conversation.
 #[derive(Debug, Serialize)]
-pub(super) struct Compacted {
+pub(crate) struct Compacted {
     content: String,
     compaction_summary: String,
     messages: Vec<Outgoing>,

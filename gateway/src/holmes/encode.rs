@@ -30,7 +30,7 @@ const ANY_OTHER_ERROR: u32 = 1;
 
 /// What later events need to know of earlier ones.
 #[derive(Debug)]
-pub(super) struct Encoder {
+pub(crate) struct Encoder {
     request_id: String,
     sizes: Sizes,
     report: UsageReported,
@@ -59,7 +59,7 @@ struct Running {
 }
 
 impl Encoder {
-    pub(super) fn new(request_id: String, approvals: Option<Approvals>) -> Self {
+    pub(crate) fn new(request_id: String, approvals: Option<Approvals>) -> Self {
         let nothing = UsageReported {
             usage: Usage::default(),
             totals: Totals::default(),
@@ -83,7 +83,7 @@ impl Encoder {
     }
 
     /// The event of the dialect that a domain event becomes.
-    pub(super) fn encode(&mut self, event: domain::Event) -> Option<Event> {
+    pub(crate) fn encode(&mut self, event: domain::Event) -> Option<Event> {
         if event.agent != AgentId::main() {
             return None;
         }

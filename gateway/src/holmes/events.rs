@@ -25,7 +25,7 @@ const CUT_MARK: &str = "[TRUNCATED]";
 /// An event.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Event {
+pub(crate) enum Event {
     StartToolCalling(StartToolCalling),
     ToolCallingResult(Box<ToolCallingResult>),
     AiMessage(AiMessage),
@@ -39,7 +39,7 @@ pub(super) enum Event {
 }
 
 impl Event {
-    pub(super) fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::StartToolCalling(_) => "start_tool_calling",
             Self::ToolCallingResult(_) => "tool_calling_result",
@@ -59,34 +59,34 @@ impl Event {
 }
 
 /// The text of a plain struct with string keys, which cannot fail.
-pub(super) fn json(value: &impl Serialize) -> String {
+pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct StartToolCalling {
-    pub(super) tool_name: String,
-    pub(super) id: String,
-    pub(super) description: String,
-    pub(super) params: Box<RawValue>,
+pub(crate) struct StartToolCalling {
+    pub(crate) tool_name: String,
+    pub(crate) id: String,
+    pub(crate) description: String,
+    pub(crate) params: Box<RawValue>,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct ToolCallingResult {
-    pub(super) tool_call_id: String,
-    pub(super) tool_name: String,
-    pub(super) name: String,
-    pub(super) description: String,
-    pub(super) role: &'static str,
+pub(crate) struct ToolCallingResult {
+    pub(crate) tool_call_id: String,
+    pub(crate) tool_name: String,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) role: &'static str,
     /// Null if the client does not want it.
-    pub(super) result: Option<ToolResult>,
+    pub(crate) result: Option<ToolResult>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) toolset_name: Option<String>,
+    pub(crate) toolset_name: Option<String>,
 }
 
 /// What a tool returned. `images`, `url` and `icon_url` are always null: no tool here has any.
 #[derive(Debug, Serialize)]
-pub(super) struct ToolResult {
+pub(crate) struct ToolResult {
     schema_version: &'static str,
     status: &'static str,
     error: Option<String>,
@@ -101,6 +101,11 @@ pub(super) struct ToolResult {
 }
 
 impl ToolResult {
+    /// How the call ended, what it returned, and what went wrong.
+    pub(crate) fn into_parts(self) -> (&'static str, String, Option<String>) {
+        (self.status, self.data, self.error)
+    }
+
     /// The arguments of a call that went well.
     pub(super) fn successful_params(&self) -> Option<&RawValue> {
         (self.status == SUCCESS).then_some(&*self.params)
@@ -137,53 +142,53 @@ impl ToolResult {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct AiMessage {
-    pub(super) content: Option<String>,
-    pub(super) reasoning: Option<String>,
-    pub(super) metadata: Metadata,
+pub(crate) struct AiMessage {
+    pub(crate) content: Option<String>,
+    pub(crate) reasoning: Option<String>,
+    pub(crate) metadata: Metadata,
 }
 
 /// What the agent says, not the model.
 #[derive(Debug, Serialize)]
-pub(super) struct Notice {
-    pub(super) content: String,
+pub(crate) struct Notice {
+    pub(crate) content: String,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct TokenCount {
-    pub(super) metadata: Metadata,
+pub(crate) struct TokenCount {
+    pub(crate) metadata: Metadata,
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct AiAnswerEnd {
-    pub(super) analysis: String,
-    pub(super) conversation_history: Vec<Outgoing>,
-    pub(super) follow_up_actions: &'static [FollowUp],
-    pub(super) metadata: Metadata,
+pub(crate) struct AiAnswerEnd {
+    pub(crate) analysis: String,
+    pub(crate) conversation_history: Vec<Outgoing>,
+    pub(crate) follow_up_actions: &'static [FollowUp],
+    pub(crate) metadata: Metadata,
     /// Runbooks that the question is about, for the older dialect.
     #[serde(skip)]
-    pub(super) runbooks: Vec<String>,
+    pub(crate) runbooks: Vec<String>,
 }
 
 /// The stream ends: the client has to act and comes back with the history. Clients look for `content`, others for
 /// `analysis`.
 #[derive(Debug, Serialize)]
-pub(super) struct ApprovalRequired {
-    pub(super) content: Option<()>,
-    pub(super) analysis: Option<()>,
-    pub(super) conversation_history: Vec<Outgoing>,
-    pub(super) follow_up_actions: &'static [FollowUp],
-    pub(super) requires_approval: bool,
-    pub(super) pending_approvals: Vec<PendingApproval>,
-    pub(super) pending_frontend_tool_calls: Vec<PendingFrontendCall>,
+pub(crate) struct ApprovalRequired {
+    pub(crate) content: Option<()>,
+    pub(crate) analysis: Option<()>,
+    pub(crate) conversation_history: Vec<Outgoing>,
+    pub(crate) follow_up_actions: &'static [FollowUp],
+    pub(crate) requires_approval: bool,
+    pub(crate) pending_approvals: Vec<PendingApproval>,
+    pub(crate) pending_frontend_tool_calls: Vec<PendingFrontendCall>,
     /// For the answer that is not streamed.
     #[serde(skip)]
-    pub(super) metadata: Metadata,
+    pub(crate) metadata: Metadata,
 }
 
 /// A call of a tool that the client runs.
 #[derive(Debug, Serialize)]
-pub(super) struct PendingFrontendCall {
+pub(crate) struct PendingFrontendCall {
     tool_call_id: String,
     tool_name: String,
     arguments: Box<RawValue>,
@@ -200,19 +205,19 @@ impl From<ToolCall> for PendingFrontendCall {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct ErrorEvent {
-    pub(super) description: String,
-    pub(super) error_code: u32,
-    pub(super) msg: String,
-    pub(super) success: bool,
+pub(crate) struct ErrorEvent {
+    pub(crate) description: String,
+    pub(crate) error_code: u32,
+    pub(crate) msg: String,
+    pub(crate) success: bool,
     /// Of an answer that is not streamed.
     #[serde(skip)]
-    pub(super) status: StatusCode,
+    pub(crate) status: StatusCode,
 }
 
 /// Something that a client may offer as the next question.
 #[derive(Debug, Serialize)]
-pub(super) struct FollowUp {
+pub(crate) struct FollowUp {
     id: &'static str,
     action_label: &'static str,
     pre_action_notification_text: &'static str,
@@ -243,7 +248,7 @@ pub(super) const FOLLOW_UPS: &[FollowUp] = &[
 
 /// Tokens, limits and costs.
 #[derive(Debug, Serialize)]
-pub(super) struct Metadata {
+pub(crate) struct Metadata {
     usage: Usage,
     tokens: Tokens,
     max_tokens: u64,
@@ -349,6 +354,11 @@ impl From<&RunStarted> for Sizes {
 }
 
 impl Metadata {
+    /// Tokens of the whole run, prompts and completions.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        (self.costs.prompt_tokens, self.costs.completion_tokens)
+    }
+
     pub(super) fn new(sizes: Sizes, report: &UsageReported) -> Self {
         let UsageReported { usage, totals, context } = *report;
         Self {

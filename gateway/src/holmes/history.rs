@@ -164,7 +164,7 @@ fn read_call(call: IncomingCall) -> ToolCall {
 /// A message as clients get it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Outgoing {
+pub(crate) enum Outgoing {
     /// As the client sent it.
     Verbatim(Box<RawValue>),
     /// As the run made it.
@@ -172,7 +172,7 @@ pub(super) enum Outgoing {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Made {
+pub(crate) struct Made {
     role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<String>,

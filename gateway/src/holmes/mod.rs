@@ -34,23 +34,28 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
-use grants::Decider;
 use http::{HeaderMap, HeaderValue, StatusCode};
-use runtime::clock;
 use serde::{Deserialize, Serialize};
 use wire::agent::ChatRequest;
 
 use crate::{
     answer::Answer,
+    asker::Asker,
     body,
     exchange::{RUN_ID, RequestId},
     problem::Problem,
     resume::{Again, Cursor},
     sse,
-    state::{ACCOUNT, Shared},
+    state::Shared,
 };
-use encode::Encoder;
-use reply::{End, Reply};
+use reply::Reply;
+
+pub(crate) use approval::{NothingWaits, PendingApproval};
+pub(crate) use encode::Encoder;
+pub(crate) use events::{Event, ToolResult, json};
+pub(crate) use history::Outgoing;
+pub(crate) use reply::{End, gather};
+pub(crate) use request::{Question, parse};
 
 /// The routes of both dialects.
 pub(crate) fn routes() -> Router<Arc<Shared>> {
@@ -65,19 +70,21 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
 /// `POST /api/chat`.
 async fn chat(
     State(shared): State<Arc<Shared>>,
+    Extension(asker): Extension<Asker>,
     Extension(id): Extension<RequestId>,
     request: Request,
 ) -> Result<Response, Problem> {
-    answer_chat(&shared, id, request, false).await
+    answer_chat(&shared, &asker, id, request, false).await
 }
 
 /// `POST /api/stream/chat`: the same, always streamed.
 async fn stream_chat(
     State(shared): State<Arc<Shared>>,
+    Extension(asker): Extension<Asker>,
     Extension(id): Extension<RequestId>,
     request: Request,
 ) -> Result<Response, Problem> {
-    answer_chat(&shared, id, request, true).await
+    answer_chat(&shared, &asker, id, request, true).await
 }
 
 #[derive(Deserialize)]
@@ -90,6 +97,7 @@ struct EventsQuery {
 /// `GET /api/runs/{id}/events`: the stream of a run, for an `EventSource`.
 async fn events(
     State(shared): State<Arc<Shared>>,
+    Extension(asker): Extension<Asker>,
     Extension(id): Extension<RequestId>,
     run: Result<Path<String>, PathRejection>,
     query: Result<Query<EventsQuery>, QueryRejection>,
@@ -103,13 +111,14 @@ async fn events(
     if cursor.run != run {
         return Err(bad("Last-Event-ID: it belongs to another run".to_owned()));
     }
-    let answer = shared.attach(cursor).await?;
+    let answer = shared.attach(&asker, cursor).await?;
     let encoder = Encoder::new(id.into_string(), shared.approvals.clone());
     Ok(with_run_id(answer.stream(encoder, shared.config.heartbeat), &run))
 }
 
 async fn answer_chat(
     shared: &Shared,
+    asker: &Asker,
     id: RequestId,
     request: Request,
     streams: bool,
@@ -117,22 +126,22 @@ async fn answer_chat(
     let again = Again::of(request.headers())?;
     let route = request.uri().path().to_owned();
     let body = body::read_json(request, &shared.config).await?;
-    let request::Question { stream, mut chat, decided } = request::parse(&body, streams)?;
+    let Question { stream, mut chat, decided } = parse(&body, streams)?;
     again.mark(&route, &body, &mut chat);
     drop(body);
-    let by = Decider { account: ACCOUNT, principal: "", now: clock::unix_nanos() / 1_000_000_000 };
+    let by = asker.decides();
     if again.cursor.is_none()
         && let Err(nothing) = decided.apply(&mut chat, shared.approvals.as_ref(), by)
     {
         return Ok(refused(&nothing.to_string(), stream));
     }
-    let answer = ask(shared, chat, again).await?;
+    let answer = ask(shared, asker, chat, again).await?;
     let run_id = answer.run_id().to_owned();
     let encoder = Encoder::new(id.into_string(), shared.approvals.clone());
     let response = if stream {
         answer.stream(encoder, shared.config.heartbeat)
     } else {
-        let reply = match reply::gather(answer, encoder).await? {
+        let reply = match gather(answer, encoder).await? {
             (End::Answered(end), tool_calls) => Reply::new(*end, tool_calls),
             (End::Waits(waits), tool_calls) => Reply::waiting(*waits, tool_calls),
         };
@@ -151,21 +160,26 @@ fn refused(why: &str, stream: bool) -> Response {
 }
 
 /// Asks the agent, or goes on with what it answers. By configuration the default model stands for unknown ones.
-async fn ask(shared: &Shared, mut chat: ChatRequest, again: Again) -> Result<Answer, Problem> {
+pub(crate) async fn ask(
+    shared: &Shared,
+    asker: &Asker,
+    mut chat: ChatRequest,
+    again: Again,
+) -> Result<Answer, Problem> {
     if let Some(cursor) = again.cursor {
-        return shared.attach(cursor).await;
+        return shared.attach(asker, cursor).await;
     }
     if shared.config.unknown_model_falls_back && !chat.model.is_empty() {
-        let known = shared.upstream.models().await?;
+        let known = shared.upstream.models(&asker.caller).await?;
         if !known.contains(&chat.model) {
             tracing::warn!("an unknown model was asked for; the default one answers");
             chat.model.clear();
         }
     }
-    shared.ask(chat).await
+    shared.ask(asker, chat).await
 }
 
-fn with_run_id(mut response: Response, run_id: &str) -> Response {
+pub(crate) fn with_run_id(mut response: Response, run_id: &str) -> Response {
     if let Ok(run_id) = HeaderValue::try_from(run_id) {
         response.headers_mut().insert(RUN_ID, run_id);
     }
@@ -186,8 +200,11 @@ enum ModelNames {
 }
 
 /// `GET /api/model`.
-async fn models(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
-    let names = shared.upstream.models().await?;
+async fn models(
+    State(shared): State<Arc<Shared>>,
+    Extension(asker): Extension<Asker>,
+) -> Result<Response, Problem> {
+    let names = shared.upstream.models(&asker.caller).await?;
     let model_name = if shared.config.model_list_as_string {
         ModelNames::Text(serde_json::json!(names).to_string())
     } else {

@@ -29,7 +29,7 @@ pub(super) struct Reply {
 
 /// How a run ended that was not streamed.
 #[derive(Debug)]
-pub(super) enum End {
+pub(crate) enum End {
     Answered(Box<AiAnswerEnd>),
     /// A person has to decide first.
     Waits(Box<ApprovalRequired>),
@@ -37,7 +37,7 @@ pub(super) enum End {
 
 /// A tool call that has ended.
 #[derive(Debug, Serialize)]
-pub(super) struct Called {
+pub(crate) struct Called {
     tool_call_id: String,
     tool_name: String,
     description: String,
@@ -47,7 +47,7 @@ pub(super) struct Called {
 }
 
 /// Waits for the end of a run; gives it with the tool calls on the way there.
-pub(super) async fn gather(
+pub(crate) async fn gather(
     mut answer: Answer,
     mut encoder: Encoder,
 ) -> Result<(End, Vec<ToolCallingResult>), Problem> {

@@ -22,17 +22,17 @@ const BEHAVIOR_CONTROLS: &str = "behavior_controls";
 
 /// A valid request.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(crate) struct Question {
     /// Whether the answer is streamed.
-    pub(super) stream: bool,
+    pub(crate) stream: bool,
     /// The question as the agent takes it, but for the decisions.
-    pub(super) chat: ChatRequest,
+    pub(crate) chat: ChatRequest,
     /// What a person decided about calls of the history.
-    pub(super) decided: Decided,
+    pub(crate) decided: Decided,
 }
 
 /// Reads a body. The answer is streamed if the route or the body says so.
-pub(super) fn parse(body: &[u8], streams: bool) -> Result<Question, Problem> {
+pub(crate) fn parse(body: &[u8], streams: bool) -> Result<Question, Problem> {
     let mut fields = Fields::parse(body)?;
     fields.first_role()?;
     let (client_tools, client_results) = (frontend::tools(&mut fields), frontend::results(&mut fields));

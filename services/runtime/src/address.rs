@@ -44,8 +44,8 @@ pub enum Error {
     },
     /// Others could reach it, and nothing keeps them out.
     #[error(
-        "refusing to listen on {0}, which is reachable from other machines, without a key: set SLEUTH_API_KEY, \
-         or listen on a loopback address"
+        "refusing to listen on {0}, which is reachable from other machines, without a key: set SLEUTH_API_KEY \
+         or --require-keys, or listen on a loopback address"
     )]
     Exposed(Address),
 }

@@ -27,9 +27,13 @@ impl ApiKey {
 /// Whether headers carry the key: `X-API-Key` first, then `Authorization: Bearer` in any case. A right
 /// `X-API-Key` counts whatever the other says.
 pub fn is_authorized(headers: &http::HeaderMap, key: &ApiKey) -> bool {
+    presented(headers).any(|presented| key.matches(presented))
+}
+
+/// The keys that headers carry: `X-API-Key` first, then `Authorization: Bearer` in any case.
+pub fn presented(headers: &http::HeaderMap) -> impl Iterator<Item = &str> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    header("x-api-key").is_some_and(|presented| key.matches(presented))
-        || header("authorization").and_then(bearer).is_some_and(|presented| key.matches(presented))
+    header("x-api-key").into_iter().chain(header("authorization").and_then(bearer))
 }
 
 fn bearer(value: &str) -> Option<&str> {

@@ -5,7 +5,8 @@ use tokio_stream::{
     wrappers::{TcpListenerStream, UnixListenerStream},
 };
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Status, transport::server::Router};
+use tonic::{Request, Status, body::Body, codegen::StdError, service::Routes, transport::server::Router};
+use tower::{Layer, Service};
 
 use crate::{
     address::{Listener, check_peer},
@@ -17,11 +18,17 @@ use crate::{
 ///
 /// # Errors
 /// If the transport fails.
-pub async fn serve(
-    router: Router,
+pub async fn serve<L>(
+    router: Router<L>,
     listener: Listener,
     shutdown: CancellationToken,
-) -> Result<(), tonic::transport::Error> {
+) -> Result<(), tonic::transport::Error>
+where
+    L: Layer<Routes>,
+    L::Service: Service<http::Request<Body>, Response = http::Response<Body>> + Clone + Send + 'static,
+    <L::Service as Service<http::Request<Body>>>::Future: Send,
+    <L::Service as Service<http::Request<Body>>>::Error: Into<StdError> + Send,
+{
     let end = shutdown.cancelled_owned();
     match listener {
         Listener::Tcp(listener) => {

@@ -6,6 +6,7 @@
 //! * [`clock`]: the time
 //! * [`grpc`]: serving on either kind of address
 //! * [`propagation`]: W3C trace context in and out
+//! * [`scope`]: what a key may be used for; [`token`]: the text of keys that are kept in a store
 //! * [`signals`]: the wish of the operating system that the process ends
 //! * [`telemetry`]: logs, traces and metrics
 
@@ -14,5 +15,7 @@ pub mod auth;
 pub mod clock;
 pub mod grpc;
 pub mod propagation;
+pub mod scope;
 pub mod signals;
 pub mod telemetry;
+pub mod token;

@@ -1,6 +1,6 @@
 //! What can be asked of sleuth on a command line. The help texts are the manual.
 
-use std::path::PathBuf;
+use std::{num::NonZeroU32, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -72,6 +72,12 @@ pub(crate) enum Command {
     Tools(Client),
     /// List, inspect and cancel the runs of a server.
     Runs(Runs),
+    /// List, create and switch off accounts.
+    Accounts(Accounts),
+    /// List, create, revoke and rotate keys.
+    Keys(Keys),
+    /// Show what was asked and done, by whom, on whose approval, with what result.
+    Audit(Audit),
 }
 
 /// `sleuth serve`.
@@ -85,6 +91,10 @@ pub(crate) struct Serve {
     /// YAML file with more toolsets and MCP servers, in HolmesGPT's format.
     #[arg(long, env = "SLEUTH_TOOLSETS", value_name = "FILE")]
     pub(crate) toolsets: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) access: Access,
+    #[command(flatten)]
+    pub(crate) rates: Rates,
     #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]
@@ -102,6 +112,8 @@ pub(crate) struct Gateway {
     #[arg(long, env = "SLEUTH_AGENT", value_name = "URL")]
     pub(crate) agent: Option<String>,
     #[command(flatten)]
+    pub(crate) access: Access,
+    #[command(flatten)]
     pub(crate) data: Data,
 }
 
@@ -117,6 +129,10 @@ pub(crate) struct Agent {
     /// Where to serve /metrics and /healthz over HTTP. Not served unless given.
     #[arg(long, env = "SLEUTH_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
+    #[command(flatten)]
+    pub(crate) access: Access,
+    #[command(flatten)]
+    pub(crate) rates: Rates,
     #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]
@@ -162,6 +178,26 @@ pub(crate) struct Http {
     /// Host names, besides loopback ones, that a server without a key answers to.
     #[arg(long, env = "SLEUTH_ALLOWED_HOSTS", value_name = "HOST", value_delimiter = ',')]
     pub(crate) allowed_hosts: Option<Vec<String>>,
+}
+
+/// Who gets in.
+#[derive(Debug, Args)]
+pub(crate) struct Access {
+    /// Ask every caller for a key, of `sleuth keys` or SLEUTH_API_KEY, also on loopback addresses.
+    #[arg(long, env = "SLEUTH_REQUIRE_KEYS", num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
+    #[arg(value_parser = clap::builder::BoolishValueParser::new())]
+    pub(crate) require_keys: Option<bool>,
+}
+
+/// How often keys of `sleuth keys` may be used.
+#[derive(Debug, Args)]
+pub(crate) struct Rates {
+    /// Requests a minute with one key. [default: 600]
+    #[arg(long, env = "SLEUTH_KEY_RATE", value_name = "N")]
+    pub(crate) key_rate: Option<NonZeroU32>,
+    /// Requests a minute with all keys of an account together. [default: 3000]
+    #[arg(long, env = "SLEUTH_ACCOUNT_RATE", value_name = "N")]
+    pub(crate) account_rate: Option<NonZeroU32>,
 }
 
 /// Where runs are kept, and for how long.
@@ -281,6 +317,139 @@ pub(crate) enum RunsCommand {
         /// Its id.
         id: String,
     },
+}
+
+/// Where accounts are: in a store, or at the server that uses it.
+#[derive(Debug, Args)]
+pub(crate) struct Administer {
+    /// gRPC address of an agent. Without it, the store is opened; one that a server here has open is reached through
+    /// http://127.0.0.1:50051.
+    #[arg(long, global = true, env = "SLEUTH_SERVER", value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// The store, as `sleuth serve` takes it. [default: sqlite: in the data directory]
+    #[arg(long, global = true, env = "SLEUTH_STORE", value_name = "URL", hide_env_values = true)]
+    pub(crate) store: Option<String>,
+    /// The data directory, as `sleuth serve` takes it.
+    #[arg(long, global = true, env = "SLEUTH_DATA_DIR", value_name = "FOLDER")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// `sleuth accounts`.
+#[derive(Debug, Args)]
+pub(crate) struct Accounts {
+    #[command(flatten)]
+    pub(crate) at: Administer,
+    #[command(subcommand)]
+    pub(crate) command: Option<AccountsCommand>,
+}
+
+/// What to do with accounts. Without it they are listed.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AccountsCommand {
+    /// List accounts.
+    List,
+    /// Create an account.
+    Create {
+        /// Its id, which clients have in their URLs: letters, digits, `.`, `_` and `-`.
+        id: String,
+        /// What people call it.
+        #[arg(long, default_value = "")]
+        name: String,
+        /// The model that answers its questions that name none.
+        #[arg(long, default_value = "", value_name = "NAME")]
+        default_model: String,
+    },
+    /// Give an account another name or default model.
+    Update {
+        /// Its id.
+        id: String,
+        /// What people call it.
+        #[arg(long)]
+        name: Option<String>,
+        /// The model that answers its questions that name none; empty for the server's default.
+        #[arg(long, value_name = "NAME")]
+        default_model: Option<String>,
+    },
+    /// Switch an account off: none of its keys counts.
+    Disable {
+        /// Its id.
+        id: String,
+    },
+    /// Switch an account on again.
+    Enable {
+        /// Its id.
+        id: String,
+    },
+}
+
+/// `sleuth keys`.
+#[derive(Debug, Args)]
+pub(crate) struct Keys {
+    #[command(flatten)]
+    pub(crate) at: Administer,
+    /// The account.
+    #[arg(long, global = true, default_value = "default", value_name = "ID")]
+    pub(crate) account: String,
+    #[command(subcommand)]
+    pub(crate) command: Option<KeysCommand>,
+}
+
+/// What to do with keys. Without it they are listed.
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// List the keys of the account.
+    List,
+    /// Create a key, and print its text: the only time that it is seen.
+    Create {
+        /// What people call it.
+        #[arg(long, default_value = "")]
+        name: String,
+        /// What it may be used for: robusta_ai:write (ask; if none is given), robusta_ai:read, audit:read,
+        /// metrics:read or admin:write. Can be given several times.
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        /// The only cluster that can be reached with it. Can be given several times.
+        #[arg(long = "cluster", value_name = "NAME")]
+        clusters: Vec<String>,
+        /// Days after which it ends. Never unless given.
+        #[arg(long, value_name = "DAYS")]
+        expires_days: Option<u32>,
+        /// Make a token with which the one cluster can join: it counts once, for an hour.
+        #[arg(long, conflicts_with_all = ["scopes", "expires_days"])]
+        join: bool,
+    },
+    /// End a key at once.
+    Revoke {
+        /// Its id.
+        id: String,
+    },
+    /// Create a key that takes the place of another one, and print its text.
+    Rotate {
+        /// The old key's id.
+        id: String,
+        /// Hours for which the old one still counts.
+        #[arg(long, default_value_t = 24, value_name = "HOURS")]
+        overlap_hours: u16,
+    },
+}
+
+/// `sleuth audit`.
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    #[command(flatten)]
+    pub(crate) at: Administer,
+    /// The account.
+    #[arg(long, default_value = "default", value_name = "ID")]
+    pub(crate) account: String,
+    /// Runs to show, newest first.
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    pub(crate) runs: u32,
+    /// Show only this run.
+    #[arg(long, value_name = "ID")]
+    pub(crate) run: Option<String>,
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The YAML file beside the flags and the environment: same names, and each key counts where neither says
 //! anything.
 
-use std::{path::PathBuf, time::Duration};
+use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
 use domain::Limits;
@@ -10,7 +10,7 @@ use runtime::{auth::ApiKey, telemetry};
 use store::Retention;
 
 use crate::{
-    cli::{Answering, Data, General, Http, LogFormat, Storage},
+    cli::{Access, Administer, Answering, Data, General, Http, LogFormat, Rates, Storage},
     services::Place,
 };
 
@@ -39,6 +39,9 @@ pub(crate) struct File {
     compaction: Option<bool>,
     compaction_percent: Option<u64>,
     max_runs: Option<usize>,
+    require_keys: Option<bool>,
+    key_rate: Option<NonZeroU32>,
+    account_rate: Option<NonZeroU32>,
     model_list_as_string: bool,
     unknown_model_falls_back: bool,
     store: Option<String>,
@@ -152,6 +155,26 @@ impl File {
         Duration::from_secs(seconds).min(LONGEST)
     }
 
+    /// Where accounts are.
+    pub(crate) fn accounts_place(&self, at: &Administer) -> anyhow::Result<Place> {
+        let url = at.store.as_deref().or(self.store.as_deref()).unwrap_or("sqlite:");
+        Place::parse(url, self.data_dir(&Data { data_dir: at.data_dir.clone() }).map(|data| data.path))
+    }
+
+    /// Whether every caller is asked for a key, whatever the address.
+    pub(crate) fn needs_key(&self, flags: &Access) -> bool {
+        flags.require_keys.or(self.require_keys).unwrap_or(false)
+    }
+
+    /// How often keys may be used.
+    pub(crate) fn rates(&self, flags: &Rates) -> accounts::Rates {
+        let usual = accounts::Rates::default();
+        accounts::Rates {
+            key: flags.key_rate.or(self.key_rate).unwrap_or(usual.key),
+            account: flags.account_rate.or(self.account_rate).unwrap_or(usual.account),
+        }
+    }
+
     /// Where metrics are served, if anywhere.
     pub(crate) fn metrics_address(&self, flag: Option<&str>) -> Option<String> {
         flag.map(str::to_owned).or_else(|| self.metrics.clone())
@@ -161,6 +184,7 @@ impl File {
     pub(crate) fn gateway(
         &self,
         http: &Http,
+        access: &Access,
         signing_key: SigningKey,
         metrics: gateway::MetricsText,
     ) -> anyhow::Result<gateway::Config> {
@@ -168,6 +192,7 @@ impl File {
         let origins = origins.iter().map(|origin| origin.parse()).collect::<Result<_, _>>();
         Ok(gateway::Config {
             api_key: api_key(),
+            needs_key: self.needs_key(access),
             signing_key: Some(signing_key),
             allowed_hosts: http
                 .allowed_hosts
@@ -203,11 +228,16 @@ impl File {
                 ..most
             },
             max_runs: flags.max_runs.or(self.max_runs).unwrap_or(default.max_runs),
-            cluster_name: flags.cluster_name.clone().or_else(|| self.cluster_name.clone()),
+            cluster_name: self.cluster_name(flags),
             enabled_prompts: agent::EnabledPrompts::parse(prompts),
             runbooks,
             ..default
         })
+    }
+
+    /// Name of the cluster that the tools see.
+    pub(crate) fn cluster_name(&self, flags: &Answering) -> Option<String> {
+        flags.cluster_name.clone().or_else(|| self.cluster_name.clone())
     }
 
     fn compaction_percent(&self, flags: &Answering) -> Option<u64> {

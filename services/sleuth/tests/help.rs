@@ -7,9 +7,21 @@ fn help_names_every_subcommand_and_shows_an_example() {
     let output = Command::new(env!("CARGO_BIN_EXE_sleuth")).arg("--help").output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success());
-    for word in
-        ["serve", "agent", "executor", "gateway", "ask", "models", "tools", "runs", "Examples:", "curl -N"]
-    {
+    for word in [
+        "serve",
+        "agent",
+        "executor",
+        "gateway",
+        "ask",
+        "models",
+        "tools",
+        "runs",
+        "accounts",
+        "keys",
+        "audit",
+        "Examples:",
+        "curl -N",
+    ] {
         assert!(text.contains(word), "{word} is missing in:\n{text}");
     }
 }

@@ -23,7 +23,7 @@ use axum::{
 };
 use http::StatusCode;
 
-use crate::{body, exchange::RequestId, problem::Problem, resume::Again, state::Shared};
+use crate::{asker::Asker, body, exchange::RequestId, problem::Problem, resume::Again, state::Shared};
 use reply::{Encoder, Whole};
 use request::Asked;
 
@@ -54,13 +54,17 @@ pub(super) fn routes() -> Router<Arc<Shared>> {
 }
 
 fn route(read: Read, delivery: Delivery) -> MethodRouter<Arc<Shared>> {
-    post(move |State(shared): State<Arc<Shared>>, Extension(id): Extension<RequestId>, request: Request| {
-        answer(shared, id, request, read, delivery)
-    })
+    post(
+        move |State(shared): State<Arc<Shared>>,
+              Extension(asker): Extension<Asker>,
+              Extension(id): Extension<RequestId>,
+              request: Request| answer(shared, asker, id, request, read, delivery),
+    )
 }
 
 async fn answer(
     shared: Arc<Shared>,
+    asker: Asker,
     id: RequestId,
     request: Request,
     read: Read,
@@ -72,7 +76,7 @@ async fn answer(
     let Asked { mut chat, form, shown } = read(&body)?;
     again.mark(&route, &body, &mut chat);
     drop(body);
-    let answer = super::ask(&shared, chat, again).await?;
+    let answer = super::ask(&shared, &asker, chat, again).await?;
     let run_id = answer.run_id().to_owned();
     let encoder = encode::Encoder::new(id.into_string(), None);
     let response = match delivery {

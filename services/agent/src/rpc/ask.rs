@@ -3,7 +3,7 @@
 use domain::{CallId, Image, Permission, RunId, ToolProfile};
 use store::Idempotency;
 use tonic::Status;
-use wire::agent::{ChatRequest, ClientResult, decision};
+use wire::agent::{Caller, ChatRequest, ClientResult, decision};
 
 use crate::{
     config::Config,
@@ -27,7 +27,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
     Ok(Question {
         history: history.collect::<Result<_, _>>()?,
         text: request.question,
-        model: Some(request.model).filter(|name| !name.is_empty()),
+        model: model(request.model, request.caller.as_ref()),
         images: images(request.images)?,
         client_tools: request.client_tools.into_iter().map(Into::into).collect(),
         brought: brought(request.client_results, request.decisions)?,
@@ -56,6 +56,12 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
 fn profile(name: &str) -> Result<ToolProfile, Status> {
     let unknown = || Status::invalid_argument(format!("profile: there is none of the name `{name}`"));
     ToolProfile::named(name).ok_or_else(unknown)
+}
+
+/// The model that is asked for, or that the account has.
+fn model(asked: String, caller: Option<&Caller>) -> Option<String> {
+    let usual = caller.map(|caller| caller.default_model.clone());
+    [Some(asked), usual].into_iter().flatten().find(|name| !name.is_empty())
 }
 
 fn alert_history(asked: wire::agent::AlertHistory) -> Result<AlertHistory, Status> {

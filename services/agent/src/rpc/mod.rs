@@ -63,7 +63,16 @@ fn unavailable(error: store::Error) -> Status {
     Status::unavailable(error.to_string())
 }
 
-fn account(caller: Option<&wire::agent::Caller>) -> &str {
+/// A request. For whom it is made is what the gate in front of this service knows, before what the request itself says.
+fn received<T>(request: Request<T>, caller: impl FnOnce(&mut T) -> &mut Option<Caller>) -> T {
+    let (_, extensions, mut message) = request.into_parts();
+    if let Some(known) = extensions.get::<Caller>() {
+        *caller(&mut message) = Some(known.clone());
+    }
+    message
+}
+
+fn account(caller: Option<&Caller>) -> &str {
     caller
         .map(|caller| caller.account.as_str())
         .filter(|account| !account.is_empty())
@@ -89,7 +98,7 @@ impl agent_server::Agent for Service {
 
     async fn chat(&self, request: Request<ChatRequest>) -> Result<Response<Self::ChatStream>, Status> {
         let span = span("sleuth.agent.v1.Agent/Chat", &request);
-        let question = ask::question(request.into_inner(), self.runs.config())?;
+        let question = ask::question(received(request, |asked| &mut asked.caller), self.runs.config())?;
         let reading =
             self.runs.start(question).instrument(span).await.map_err(|refusal| ask::refused(&refusal))?;
         let id = reading.run().as_str().parse();
@@ -101,7 +110,7 @@ impl agent_server::Agent for Service {
     }
 
     async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
-        let request = request.into_inner();
+        let request = received(request, |asked| &mut asked.caller);
         let found = self.find(request.run_id, request.caller.as_ref()).await?;
         Ok(Response::new(self.events(self.runs.read(found), request.after_position)))
     }
@@ -127,7 +136,7 @@ impl agent_server::Agent for Service {
         &self,
         request: Request<ListRunsRequest>,
     ) -> Result<Response<ListRunsResponse>, Status> {
-        let request = request.into_inner();
+        let request = received(request, |asked| &mut asked.caller);
         let limit = match request.limit {
             0 => 100,
             limit => limit.min(1000) as usize,
@@ -137,7 +146,7 @@ impl agent_server::Agent for Service {
     }
 
     async fn get_run(&self, request: Request<GetRunRequest>) -> Result<Response<GetRunResponse>, Status> {
-        let request = request.into_inner();
+        let request = received(request, |asked| &mut asked.caller);
         let found = self.find(request.run_id, request.caller.as_ref()).await?;
         Ok(Response::new(GetRunResponse { run: Some(summary::of(&found)) }))
     }
@@ -146,7 +155,7 @@ impl agent_server::Agent for Service {
         &self,
         request: Request<CancelRunRequest>,
     ) -> Result<Response<CancelRunResponse>, Status> {
-        let request = request.into_inner();
+        let request = received(request, |asked| &mut asked.caller);
         let found = self.find(request.run_id, request.caller.as_ref()).await?;
         let state_before = summary::of(&found).state;
         let reason =
@@ -156,7 +165,7 @@ impl agent_server::Agent for Service {
     }
 
     async fn decide(&self, request: Request<DecideRequest>) -> Result<Response<DecideResponse>, Status> {
-        let request = request.into_inner();
+        let request = received(request, |asked| &mut asked.caller);
         if request.settlement.is_none() {
             return Err(Status::invalid_argument("settlement: it is missing; say what is decided"));
         }

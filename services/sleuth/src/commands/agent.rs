@@ -1,5 +1,6 @@
 //! `sleuth agent`: gRPC in, models and executors out.
 
+use accounts::{Gate, Registry};
 use runtime::{address::Address, signals};
 
 use super::{Context, with_metrics};
@@ -13,8 +14,9 @@ pub(super) async fn run(context: Context, flags: Agent) -> anyhow::Result<()> {
     let Context { file, telemetry, .. } = context;
     let shutdown = signals::shutdown()?;
     let models = models(&file, flags.answering.model_list.as_ref())?;
-    let listener =
-        file.grpc_address(flags.grpc.as_deref()).parse::<Address>()?.listen(api_key().is_some()).await?;
+    let needs_key = file.needs_key(&flags.access);
+    let address: Address = file.grpc_address(flags.grpc.as_deref()).parse()?;
+    let listener = address.listen(needs_key || api_key().is_some()).await?;
     let executor = file.executor_url(flags.executor.as_deref());
     let storage =
         Storage::open(file.place(&flags.storage, &flags.data)?, file.retention(&flags.storage)).await?;
@@ -23,7 +25,15 @@ pub(super) async fn run(context: Context, flags: Agent) -> anyhow::Result<()> {
         ..file.agent(&flags.answering)?
     };
     let agent = lasting_agent(config, models, &executor, &storage)?;
+    let registry = Registry::new(storage.store(), file.rates(&flags.rates));
+    let gate = Gate::new(api_key(), !needs_key, registry.clone());
     tracing::info!(grpc = %listener.address()?, executor, "the agent is ready");
     let metrics = file.metrics_address(flags.metrics.as_deref());
-    with_metrics(metrics, &telemetry, &shutdown, serve_agent(&agent, listener, shutdown.clone())).await
+    with_metrics(
+        metrics,
+        &telemetry,
+        &shutdown,
+        serve_agent(&agent, &registry, gate, listener, shutdown.clone()),
+    )
+    .await
 }

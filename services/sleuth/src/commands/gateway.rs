@@ -7,14 +7,17 @@ use super::{Context, serve::listen_http};
 use crate::{
     cli,
     services::{remote, signing_key},
+    settings::api_key,
 };
 
 pub(super) async fn run(context: Context, flags: cli::Gateway) -> anyhow::Result<()> {
     let Context { file, telemetry, .. } = context;
     let shutdown = signals::shutdown()?;
     let key = signing_key(file.data_dir(&flags.data).as_ref())?;
-    let config = file.gateway(&flags.http, key.clone(), MetricsText::new(telemetry.metrics()))?;
-    let listener = listen_http(&file.http_address(&flags.http)).await?;
+    let config =
+        file.gateway(&flags.http, &flags.access, key.clone(), MetricsText::new(telemetry.metrics()))?;
+    let has_key = file.needs_key(&flags.access) || api_key().is_some();
+    let listener = listen_http(&file.http_address(&flags.http), has_key).await?;
     let agent = file.agent_url(flags.agent.as_deref());
     let approvals = key.public();
     tracing::info!(

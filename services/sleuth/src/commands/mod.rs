@@ -1,10 +1,13 @@
 //! One file per subcommand.
 
+mod accounts;
 mod agent;
 mod approve;
 mod ask;
+mod audit;
 mod executor;
 mod gateway;
+mod keys;
 mod models;
 mod runs;
 mod serve;
@@ -65,6 +68,9 @@ async fn dispatch(Cli { general, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Models(flags) => models::run(client()?, flags).await?,
         Command::Tools(flags) => tools::run(client()?, flags).await?,
         Command::Runs(flags) => runs::run(client()?, flags).await?,
+        Command::Accounts(flags) => accounts::run(client()?, flags).await?,
+        Command::Keys(flags) => keys::run(client()?, flags).await?,
+        Command::Audit(flags) => audit::run(client()?, flags).await?,
     }
     Ok(ExitCode::SUCCESS)
 }

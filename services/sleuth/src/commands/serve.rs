@@ -1,11 +1,13 @@
 //! `sleuth serve`: gateway and agent in one process, the executor a supervised child.
 
-use ::gateway::{Gateway, MetricsText};
+use ::gateway::{Config, Gateway, MetricsText};
+use accounts::{Gate, Registry};
 use runtime::{
     address::{Address, Listener},
     signals,
 };
 use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
 use wire::transport;
 
 use super::Context;
@@ -18,15 +20,22 @@ use crate::{
 pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     let Context { file, log, telemetry } = context;
     let shutdown = signals::shutdown()?;
+    let needs_key = file.needs_key(&flags.access);
+    let has_key = needs_key || api_key().is_some();
     let models = models(&file, flags.answering.model_list.as_ref())?;
     let data = file.data_dir(&flags.data);
     let key = signing_key(data.as_ref())?;
-    let gateway = file.gateway(&flags.http, key.clone(), MetricsText::new(telemetry.metrics()))?;
+    let gateway = Config {
+        cluster_name: file.cluster_name(&flags.answering),
+        ..file.gateway(&flags.http, &flags.access, key.clone(), MetricsText::new(telemetry.metrics()))?
+    };
     let storage =
         Storage::open(file.place(&flags.storage, &flags.data)?, file.retention(&flags.storage)).await?;
-    let http = listen_http(&file.http_address(&flags.http)).await?;
+    let registry = Registry::new(storage.store(), file.rates(&flags.rates));
+    let gate = Gate::new(api_key(), !needs_key, registry.clone());
+    let http = listen_http(&file.http_address(&flags.http), has_key).await?;
     let grpc: Address = file.grpc_address(flags.grpc.as_deref()).parse()?;
-    let grpc = grpc.listen(api_key().is_some()).await?;
+    let grpc = grpc.listen(has_key).await?;
 
     let hidden = data.map(|data| data.path);
     let executor = Supervisor::start(log, file.toolsets(flags.toolsets), key.public(), hidden).await?;
@@ -41,7 +50,8 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
         "sleuth is ready"
     );
 
-    let gateway = Gateway::new(gateway, transport(agent.service()));
+    let gateway =
+        Gateway::new(gateway, transport(Routes::new(agent.service()).add_service(registry.service())));
     // The agent serves until the gateway has drained: its runs are what the gateway waits for.
     let drained = CancellationToken::new();
     let http = async {
@@ -49,7 +59,7 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
         drained.cancel();
         served
     };
-    let (http, grpc) = tokio::join!(http, serve_agent(&agent, grpc, drained.clone()));
+    let (http, grpc) = tokio::join!(http, serve_agent(&agent, &registry, gate, grpc, drained.clone()));
     executor.stop().await;
     tracing::info!("sleuth has ended");
     http?;
@@ -57,8 +67,8 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
 }
 
 /// A TCP listener for HTTP.
-pub(super) async fn listen_http(address: &str) -> anyhow::Result<tokio::net::TcpListener> {
-    match address.parse::<Address>()?.listen(api_key().is_some()).await? {
+pub(super) async fn listen_http(address: &str, has_key: bool) -> anyhow::Result<tokio::net::TcpListener> {
+    match address.parse::<Address>()?.listen(has_key).await? {
         Listener::Tcp(listener) => Ok(listener),
         Listener::Unix(_) => anyhow::bail!("--http: HTTP is served over TCP: write HOST:PORT"),
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use accounts::{Gate, Registry};
 use anyhow::Context as _;
 use executor::Executor;
 use http::{HeaderValue, header::AUTHORIZATION};
@@ -59,9 +60,11 @@ fn header(key: &ApiKey) -> Option<HeaderValue> {
     Some(value)
 }
 
-/// Serves an agent to callers with the key, until `shutdown`; then its runs get the time to end. Health needs no key.
+/// Serves an agent to whom the gate lets in, until `shutdown`; then its runs get the time to end.
 pub(crate) async fn serve_agent(
     agent: &agent::Agent,
+    registry: &Registry,
+    gate: Gate,
     listener: Listener,
     shutdown: CancellationToken,
 ) -> anyhow::Result<()> {
@@ -69,9 +72,11 @@ pub(crate) async fn serve_agent(
     health.set_serving::<AgentServer<agent::Service>>().await;
     let (reflection, older_reflection) = reflection()?;
     let router = server()
-        .add_service(InterceptedService::new(agent.service(), require(api_key())))
-        .add_service(InterceptedService::new(reflection, require(api_key())))
-        .add_service(InterceptedService::new(older_reflection, require(api_key())))
+        .layer(gate)
+        .add_service(agent.service())
+        .add_service(registry.service())
+        .add_service(reflection)
+        .add_service(older_reflection)
         .add_service(healthy);
     let ended = async {
         shutdown.cancelled().await;

@@ -1,5 +1,6 @@
 //! How the services are put together.
 
+mod accounts;
 mod grpc;
 mod metrics;
 mod private;
@@ -16,6 +17,7 @@ use runtime::{address, propagation};
 use store::Store;
 use triage::Triage;
 
+pub(crate) use accounts::client as accounts;
 pub(crate) use grpc::{Client, client, remote, serve_agent, serve_executor};
 pub(crate) use metrics::serve as serve_metrics;
 pub(crate) use private::connect;

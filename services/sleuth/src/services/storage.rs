@@ -42,6 +42,18 @@ impl Place {
             _ => bail!("--store must be sqlite:, sqlite:FOLDER, postgres://… or memory:"),
         }
     }
+
+    /// The store there.
+    pub(crate) async fn open(self) -> anyhow::Result<Arc<dyn Store>> {
+        Ok(match self {
+            Self::Memory => Arc::new(Memory::default()),
+            Self::Sqlite(folder) => Arc::new(Sqlite::open(&folder)?),
+            Self::Postgres(url) => {
+                let password = variable(PASSWORD);
+                Arc::new(Postgres::connect(url.expose_secret(), password.as_deref()).await?)
+            }
+        })
+    }
 }
 
 /// An open store, which is kept tidy for as long as this lives.
@@ -56,14 +68,7 @@ impl Storage {
     /// Opens the store at a place.
     pub(crate) async fn open(place: Place, keep: Retention) -> anyhow::Result<Self> {
         let lasts = !matches!(place, Place::Memory);
-        let store: Arc<dyn Store> = match place {
-            Place::Memory => Arc::new(Memory::default()),
-            Place::Sqlite(folder) => Arc::new(Sqlite::open(&folder)?),
-            Place::Postgres(url) => {
-                let password = variable(PASSWORD);
-                Arc::new(Postgres::connect(url.expose_secret(), password.as_deref()).await?)
-            }
-        };
+        let store = place.open().await?;
         let sweeping = tokio::spawn(sweep(Arc::clone(&store), keep));
         Ok(Self { store, lasts, _sweeping: AbortOnDropHandle::new(sweeping) })
     }

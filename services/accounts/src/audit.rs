@@ -1,0 +1,157 @@
+//! What was asked and done in an account, read from the logs of its runs. Nothing is kept beside them.
+
+use std::{num::NonZeroUsize, sync::Arc};
+
+use domain::{Event, EventKind, LogId, ToolStatus};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream, stream::BoxStream};
+use prost::Message as _;
+use store::{Kind, Query, Store};
+use tonic::Status;
+use wire::{
+    account::{AuditEntry, audit_entry as entry, audit_entry::What},
+    executor::{Grant, SignedGrant},
+};
+
+/// Events of a log that are read at a time.
+const PAGE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
+
+/// The entries of an account's runs, newest run first, or of one of them.
+pub(crate) async fn trail(
+    store: Arc<dyn Store>,
+    account: String,
+    limit: u32,
+    run: String,
+) -> Result<BoxStream<'static, Result<AuditEntry, Status>>, Status> {
+    let logs = if run.is_empty() {
+        let limit = NonZeroUsize::new(limit as usize).unwrap_or(NonZeroUsize::MIN);
+        let query = Query { account: account.clone(), kind: Kind::Run, before: None, limit };
+        store.list(query).await.map_err(unavailable)?.into_iter().map(|entry| entry.log).collect()
+    } else {
+        let log = LogId::new(run);
+        match store.entry(&log).await {
+            Ok(entry) if entry.meta.account == account => vec![log],
+            Ok(_) | Err(store::Error::UnknownLog(_) | store::Error::BadName(_)) => {
+                return Err(Status::not_found(format!("there is no run {log}")));
+            }
+            Err(error) => return Err(unavailable(error)),
+        }
+    };
+    let runs = stream::iter(logs).flat_map(move |log| run_trail(Arc::clone(&store), account.clone(), log));
+    Ok(runs.boxed())
+}
+
+/// The entries of one run. A log that went in the meantime has none.
+fn run_trail(
+    store: Arc<dyn Store>,
+    account: String,
+    log: LogId,
+) -> impl futures_util::Stream<Item = Result<AuditEntry, Status>> {
+    let pages = stream::try_unfold(0, move |after| {
+        let (store, log) = (Arc::clone(&store), log.clone());
+        async move {
+            let page = match store.read(&log, after, PAGE).await {
+                Ok(page) => page,
+                Err(store::Error::UnknownLog(_)) => Vec::new(),
+                Err(error) => return Err(unavailable(error)),
+            };
+            Ok(page.last().map(|event| event.position).map(|last| (page, last)))
+        }
+    });
+    let mut principal = String::new();
+    pages.map_ok(|page| stream::iter(page.into_iter().map(Ok))).try_flatten().try_filter_map(move |event| {
+        if let EventKind::RunStarted(started) = &event.kind {
+            principal.clone_from(&started.principal);
+        }
+        let entry = what(&event).map(|what| AuditEntry {
+            time: Some(wire::time(event.time)),
+            account: account.clone(),
+            run_id: event.run.as_str().to_owned(),
+            position: event.position,
+            principal: principal.clone(),
+            what: Some(what),
+        });
+        std::future::ready(Ok(entry))
+    })
+}
+
+/// What an event says to an auditor.
+fn what(event: &Event) -> Option<What> {
+    Some(match &event.kind {
+        EventKind::RunStarted(started) => What::Asked(entry::Asked {
+            question: started.messages.last().map(domain::Message::joined_text).unwrap_or_default(),
+            model: started.model.clone(),
+        }),
+        EventKind::ToolStarted { call, description, .. } => What::Began(entry::Began {
+            call_id: call.id.to_string(),
+            tool: call.name.clone(),
+            description: description.clone(),
+            arguments_json: call.arguments.clone(),
+        }),
+        EventKind::ApprovalRequested { call, approval } => What::Waits(entry::Waits {
+            call_id: call.to_string(),
+            command: approval.command.clone(),
+            target: approval.target.clone(),
+            reason: approval.reason.clone(),
+        }),
+        EventKind::CallApproved { call, description, permission, .. } => What::Allowed(entry::Allowed {
+            call_id: call.id.to_string(),
+            tool: call.name.clone(),
+            description: description.clone(),
+            arguments_json: call.arguments.clone(),
+            by: decider(&permission.grant),
+        }),
+        EventKind::CallAllowed { call, permission } => What::Allowed(entry::Allowed {
+            call_id: call.to_string(),
+            by: decider(&permission.grant),
+            ..entry::Allowed::default()
+        }),
+        EventKind::ToolFinished { call, result } => ended(call.to_string(), result),
+        EventKind::CallResolved { call, result, .. } => ended(call.id.to_string(), result),
+        EventKind::RunSuspended => closed("suspended", ""),
+        EventKind::RunFinished { .. } => closed("finished", ""),
+        EventKind::RunFailed { message, .. } => closed("failed", message),
+        EventKind::RunCancelled { reason } => closed("cancelled", reason),
+        EventKind::RunRecovered
+        | EventKind::ModelCalled(_)
+        | EventKind::AttemptAbandoned { .. }
+        | EventKind::TextDelta { .. }
+        | EventKind::ThinkingDelta { .. }
+        | EventKind::UsageReported(_)
+        | EventKind::AssistantMessage(_)
+        | EventKind::ToolOutput { .. }
+        | EventKind::ClientToolRequested { .. }
+        | EventKind::CompactionStarted(_)
+        | EventKind::CompactionDone(_)
+        | EventKind::CompactionFailed { .. }
+        | EventKind::Notice { .. } => return None,
+    })
+}
+
+fn ended(call_id: String, result: &domain::ToolResult) -> What {
+    let status = match result.status {
+        ToolStatus::Success => "success",
+        ToolStatus::Error => "error",
+        ToolStatus::NoData => "no_data",
+    };
+    What::Ended(entry::Ended {
+        call_id,
+        status: status.to_owned(),
+        command: result.invocation.clone().unwrap_or_default(),
+        return_code: result.return_code,
+        error: result.error.clone().unwrap_or_default(),
+    })
+}
+
+fn closed(outcome: &str, reason: &str) -> What {
+    What::Closed(entry::Closed { outcome: outcome.to_owned(), reason: reason.to_owned() })
+}
+
+/// Who signed a permission. Whether it counted is for the executor to say, and the call's end tells.
+fn decider(signed: &[u8]) -> String {
+    let grant = SignedGrant::decode(signed).and_then(|signed| Grant::decode(signed.grant));
+    grant.map(|grant| grant.principal).unwrap_or_default()
+}
+
+fn unavailable(error: store::Error) -> Status {
+    Status::unavailable(error.to_string())
+}
