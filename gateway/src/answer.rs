@@ -6,14 +6,14 @@ use axum::{body::Bytes, response::Response};
 use metrics::{gauge, histogram};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 use tokio_util::sync::CancellationToken;
-use tonic::{Status, Streaming};
+use tonic::Status;
 use tracing::{Instrument as _, Span};
 
 use crate::{
+    following::Following,
     problem::Problem,
     sse::{self, Frame},
     telemetry,
-    upstream::Started,
 };
 
 /// What a dialect makes of a run. Pure: it neither waits nor looks at a clock.
@@ -56,8 +56,7 @@ impl From<Interruption> for Problem {
 /// The answer to a question while it is given. Dropping it tells the agent that nobody listens.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    run_id: String,
-    events: Streaming<wire::agent::Event>,
+    run: Following,
     /// The last position that the client has seen.
     after: u64,
     deadline: Instant,
@@ -68,18 +67,17 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn new(
-        started: Started,
+        run: Following,
         after: u64,
         deadline: Instant,
         ending: CancellationToken,
         permit: OwnedSemaphorePermit,
     ) -> Self {
-        let Started { run_id, events } = started;
-        Self { run_id, events, after, deadline, ending, over: false, _permit: permit }
+        Self { run, after, deadline, ending, over: false, _permit: permit }
     }
 
     pub(crate) fn run_id(&self) -> &str {
-        &self.run_id
+        self.run.id()
     }
 
     /// The next event; `None` after the terminal one. Dropping the future loses nothing.
@@ -88,7 +86,7 @@ impl Answer {
             return Ok(None);
         }
         let event = tokio::select! {
-            event = self.events.message() => event?.ok_or(Interruption::CutShort)?,
+            event = self.run.next() => event?,
             () = tokio::time::sleep_until(self.deadline) => return Err(Interruption::TooSlow),
             () = self.ending.cancelled() => return Err(Interruption::Stopping),
         };
@@ -127,7 +125,7 @@ impl<P: Projection> Frames<P> {
             Err(_) => Some((sse::HEARTBEAT, true)),
             Ok(Ok(bytes)) => bytes.map(|bytes| (bytes, true)),
             Ok(Err(interruption)) => {
-                tracing::warn!(run = self.answer.run_id, error = ?interruption, "an answer broke off");
+                tracing::warn!(run = self.answer.run_id(), error = ?interruption, "an answer broke off");
                 Some((self.projection.broken(&interruption).encode(None), false))
             }
         }

@@ -31,6 +31,8 @@ pub struct Config {
     pub max_answers: usize,
     /// Connections that are open at the same time; further ones wait to be accepted. Default: 16384.
     pub max_connections: usize,
+    /// How long an agent is looked for that goes on with a run whose agent is lost. Default: 20 s.
+    pub agent_patience: Duration,
     /// Silence after which a stream gets a comment. Default: 15 s.
     pub heartbeat: Duration,
     /// Time that a client may leave data unread before its connection is dropped (Linux). Default: 60 s.
@@ -61,6 +63,7 @@ impl Default for Config {
             answer_deadline: Duration::from_secs(35 * 60),
             max_answers: 1024,
             max_connections: 16_384,
+            agent_patience: Duration::from_secs(20),
             heartbeat: Duration::from_secs(15),
             stalled_reader: Duration::from_secs(60),
             drain: Duration::from_secs(20),

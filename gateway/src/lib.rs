@@ -23,6 +23,7 @@ mod auth;
 mod body;
 mod config;
 mod exchange;
+mod following;
 mod guard;
 mod holmes;
 mod ops;

@@ -12,6 +12,7 @@ use crate::{
     approvals::Approvals,
     asker::Asker,
     config::Config,
+    following::Following,
     problem::Problem,
     resume::Cursor,
     upstream::{Started, Upstream},
@@ -64,6 +65,8 @@ impl Shared {
     ) -> Result<Answer, Problem> {
         let permit = Arc::clone(&self.answers).try_acquire_owned().map_err(|_| Problem::overloaded())?;
         let deadline = Instant::now() + self.config.answer_deadline;
-        Ok(Answer::new(starting.await?, after, deadline, self.ending.clone(), permit))
+        let patience = self.config.agent_patience;
+        let run = Following::new(self.upstream.clone(), starting.await?, patience);
+        Ok(Answer::new(run, after, deadline, self.ending.clone(), permit))
     }
 }

@@ -18,6 +18,9 @@ use wire::{
 /// Time that the agent has for everything but an answer, the start of an answer included.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
+/// Time that a run may be followed once more; whoever follows it has a deadline of its own.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 /// Largest message that the agent may send. An answer's first event carries the client's whole history, twice.
 const MAX_MESSAGE: usize = 64 << 20;
 
@@ -77,6 +80,12 @@ impl Upstream {
         let asked = WatchRequest { caller: Some(caller.clone()), run_id: run_id.clone(), after_position: 0 };
         let response = within(self.agent().watch(request(asked, deadline))).await?;
         Ok(Started { run_id, events: response.into_inner() })
+    }
+
+    /// Goes on with a run after a position.
+    pub(crate) async fn rejoin(&self, run_id: String, after: u64) -> Result<Streaming<Event>, Status> {
+        let asked = WatchRequest { caller: None, run_id, after_position: after };
+        Ok(within(self.agent().watch(request(asked, LONGEST))).await?.into_inner())
     }
 
     /// Names of the models, in the order of the configuration.

@@ -67,7 +67,8 @@ async fn an_answer_that_takes_too_long_is_ended() {
 
 #[tokio::test]
 async fn an_agent_that_is_lost_is_an_error_at_the_end() {
-    let world = World::new(Config::default(), Act::Play(vec![started(Vec::new()), counted(1)])).await;
+    let config = Config { agent_patience: Duration::ZERO, ..Config::default() };
+    let world = World::new(config, Act::Play(vec![started(Vec::new()), counted(1)])).await;
     let text = world.ask(STREAM).send().await.unwrap().text().await.unwrap();
     assert!(text.contains("event: token_count"));
     assert!(

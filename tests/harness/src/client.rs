@@ -51,7 +51,23 @@ impl Stream {
     /// # Errors
     /// If the answer is not an event stream.
     pub async fn open(url: &str, body: &Value) -> anyhow::Result<Self> {
-        let response = Client::new().post(url).json(body).send().await?;
+        Self::read(Client::new().post(url).json(body).send().await?).await
+    }
+
+    /// Begins to read the event stream at a URL.
+    ///
+    /// # Errors
+    /// If the answer is not an event stream.
+    pub async fn get(url: &str) -> anyhow::Result<Self> {
+        Self::read(Client::new().get(url).send().await?).await
+    }
+
+    /// The id of the run whose events these are.
+    pub fn run_id(&self) -> Option<String> {
+        Some(self.response.headers().get("x-sleuth-run-id")?.to_str().ok()?.to_owned())
+    }
+
+    async fn read(response: Response) -> anyhow::Result<Self> {
         let kind =
             response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !kind.starts_with("text/event-stream") {
