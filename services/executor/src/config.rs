@@ -8,6 +8,7 @@ use crate::{
     alerts::{Alerts, Source},
     cluster,
     policy::{BuiltinAllowlist, Prefix, Rules},
+    repl,
     sandbox::{SandboxError, Setting},
     workspace,
 };
@@ -79,6 +80,11 @@ pub struct Config {
     pub workspace_bytes: u64,
     /// How long files of a session are kept that nobody uses. Default 3600 s. `SLEUTH_WORKSPACE_IDLE`, in seconds.
     pub workspace_idle: Duration,
+    /// How long code of a model may work in one evaluation, without what it waits for. Default 30 s.
+    /// `SLEUTH_REPL_TIME`, in seconds.
+    pub repl_time: Duration,
+    /// Bytes of memory of its interpreter. Default 384 MiB. `SLEUTH_REPL_MEMORY`.
+    pub repl_memory: usize,
     /// How long an execution waits for a place. Default 60 s. `SLEUTH_EXECUTOR_QUEUE_TIME`, in seconds.
     pub queue_time: Duration,
     /// How long a command may write nothing. Default 300 s. `SLEUTH_EXECUTOR_IDLE_TIMEOUT`, in seconds.
@@ -181,6 +187,8 @@ impl Config {
             state: state(get),
             workspace_bytes: number(get, "SLEUTH_WORKSPACE_BYTES", 256 << 20)?,
             workspace_idle: seconds("SLEUTH_WORKSPACE_IDLE", 3600)?,
+            repl_time: seconds("SLEUTH_REPL_TIME", 30)?,
+            repl_memory: number(get, "SLEUTH_REPL_MEMORY", 384 << 20)?,
             queue_time: seconds("SLEUTH_EXECUTOR_QUEUE_TIME", 60)?,
             idle_timeout: seconds("SLEUTH_EXECUTOR_IDLE_TIMEOUT", 300)?,
             output_limit: number(get, "SLEUTH_EXECUTOR_OUTPUT_LIMIT", 1 << 30)?,
@@ -201,6 +209,15 @@ impl Config {
         setting.hidden.extend(self.kubernetes.source.secrets());
         setting.hidden.extend(self.toolsets.iter().chain(&self.redact).chain([&self.state]).cloned());
         setting
+    }
+
+    /// What an evaluation may take.
+    pub(crate) fn repl(&self) -> repl::Limits {
+        /// More than the fastest code takes.
+        const KILOSTEPS_A_SECOND: u64 = 1_000_000;
+        let work_ms = u64::try_from(self.repl_time.as_millis()).unwrap_or(u64::MAX);
+        let kilosteps = self.repl_time.as_secs().max(1).saturating_mul(KILOSTEPS_A_SECOND);
+        repl::Limits { memory: self.repl_memory, work_ms, kilosteps }
     }
 
     /// What the files of sessions may take.

@@ -10,6 +10,7 @@
 //! * `redact`: what must not leave
 //! * [`cluster`]: how it reaches Kubernetes clusters
 //! * `sandbox`: what it may see, reach and use while it runs
+//! * `repl`: an interpreter of JavaScript, in a process of its own
 //! * `workspace`: files that sessions keep
 //! * `trial`: one program in that sandbox, for whoever wants to see what it is like
 
@@ -21,6 +22,7 @@ pub mod fuzzing;
 mod policy;
 mod process;
 mod redact;
+mod repl;
 mod sandbox;
 mod service;
 mod tools;

@@ -222,6 +222,7 @@ impl Execution {
             session: context.session.clone(),
             profile: context.profile.name().to_owned(),
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
+            interpreter: None,
         };
         match timeout(SILENCE, self.client.execute(traced(request))).await {
             Ok(answer) => answer.map(tonic::Response::into_inner),

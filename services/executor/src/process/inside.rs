@@ -3,7 +3,7 @@
 
 use std::{
     io::{self, Write as _},
-    os::unix::net::UnixStream,
+    os::{fd::AsFd as _, unix::net::UnixStream},
 };
 
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -14,7 +14,7 @@ use super::{
     stages::Stages,
     tree,
 };
-use crate::sandbox;
+use crate::{repl, sandbox};
 
 /// Runs the job that the launcher hands in, and reports to it.
 pub(super) fn main() -> io::Result<()> {
@@ -25,6 +25,9 @@ pub(super) fn main() -> io::Result<()> {
         Ok(place) => {
             // A change of identity takes it back.
             set_parent_process_death_signal(Some(Signal::KILL))?;
+            if job.interpreter {
+                return repl::serve(UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?));
+            }
             run(&job, &place, &control)?
         }
         Err(refused) => Report::Refused(refused),

@@ -14,6 +14,7 @@ use crate::sandbox::{Access, Confinement, Network, Refused, View};
 
 mod capture;
 mod inside;
+mod interpreter;
 pub mod launcher;
 mod memory;
 mod meter;
@@ -24,6 +25,7 @@ mod supervise;
 mod tree;
 
 pub(crate) use capture::{Capture, whole_characters};
+pub(crate) use interpreter::{Interpreter, Life};
 pub(crate) use meter::Meter;
 pub(crate) use supervise::{Launcher, Outcome, Source, Trouble, Watch};
 
@@ -63,6 +65,9 @@ struct Job {
     spec: Spec,
     #[serde(default)]
     confinement: Confinement,
+    /// Whether the process within becomes an interpreter, on its standard output, and runs no program.
+    #[serde(default)]
+    interpreter: bool,
 }
 
 /// What a launcher tells.

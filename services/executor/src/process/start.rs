@@ -23,6 +23,11 @@ use crate::sandbox::{self, Access, Confinement, Layer, Refused};
 /// How long a launcher may take to read its job.
 pub(super) const START_TIME: Duration = Duration::from_secs(10);
 
+/// Standard output and standard error, for whoever started it.
+pub(super) fn piped() -> (Stdio, Stdio) {
+    (Stdio::piped(), Stdio::piped())
+}
+
 /// Gets what listens at a gate.
 pub(super) type Opener<'a> = Box<dyn FnOnce(TcpListener) + Send + 'a>;
 
@@ -31,6 +36,7 @@ pub(super) async fn start(
     program: &Path,
     environment: &[(OsString, OsString)],
     job: &Job,
+    (stdout, stderr): (Stdio, Stdio),
     open: Option<Opener<'_>>,
 ) -> io::Result<(Child, UnixStream)> {
     let (ours, theirs) = net::UnixStream::pair()?;
@@ -40,8 +46,8 @@ pub(super) async fn start(
         .env_clear()
         .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
+        .stdout(stdout)
+        .stderr(stderr)
         .spawn()?;
     let mut control = UnixStream::from_std(ours)?;
     let mut text = serde_json::to_vec(job)?;
@@ -62,8 +68,9 @@ pub(super) async fn try_confinement(
     access: Access,
 ) -> Result<(), Refused> {
     let spec = Spec { access, ..Spec::nothing() };
+    let job = Job { spec, confinement, interpreter: false };
     let attempt = async {
-        let (_child, mut control) = start(program, environment, &Job { spec, confinement }, None).await?;
+        let (_child, mut control) = start(program, environment, &job, piped(), None).await?;
         let mut report = Vec::new();
         control.read_to_end(&mut report).await?;
         Ok::<Report, io::Error>(serde_json::from_slice(&report)?)

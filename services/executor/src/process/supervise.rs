@@ -1,6 +1,13 @@
 //! The executor's side: start a launcher, collect what its programs print, end it when told to.
 
-use std::{ffi::OsString, io, net::TcpListener, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    ffi::OsString,
+    io,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
@@ -12,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Capture, Exit, Job, Meter, Report, Spec, memory,
-    start::{Opener, START_TIME, start, try_confinement},
+    start::{Opener, START_TIME, piped, start, try_confinement},
     stream::{DRAIN_TIME, Stream},
     tree,
 };
@@ -128,6 +135,10 @@ impl Launcher {
         Ok(Self { program, environment, for_operator: Vec::new(), sandbox })
     }
 
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// A gate for one command with this view.
     pub(crate) fn gate(&self, view: View) -> io::Result<Gate> {
         if self.sandbox.separates_network(view) {
@@ -209,10 +220,10 @@ impl Launcher {
             Ok(prepared) => prepared,
             Err(error) => return Outcome::not_started(format!("the sandbox: {error}"), None),
         };
-        let job = Job { spec: spec.clone(), confinement: prepared.confinement.clone() };
+        let job = Job { spec: spec.clone(), confinement: prepared.confinement.clone(), interpreter: false };
         let kills_before = memory::kills();
         let environment = self.environment(spec.access.view);
-        let started = timeout(START_TIME, start(&self.program, &environment, &job, open)).await;
+        let started = timeout(START_TIME, start(&self.program, &environment, &job, piped(), open)).await;
         let (mut child, mut control) = match started {
             Ok(Ok(started)) => started,
             Ok(Err(error)) => return Outcome::not_started(format!("the launcher: {error}"), None),

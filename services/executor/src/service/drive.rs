@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use wire::executor::{Ending, Finished};
+use wire::executor::{Ending, Finished, Interpreter};
 
 use super::{
     ending::{begun_before, elapsed, ended, failed, finished, never_ran},
@@ -25,8 +25,9 @@ use crate::{
     policy::Effect,
     process::{Capture, Launcher, Meter, Watch},
     redact::{Redactor, Suspicion},
+    repl::Interpreters,
     tools::{Callable, Decision, Presentation, Remote, Run, Work},
-    workspace::Workspace,
+    workspace::{Workspace, Workspaces},
 };
 
 /// Calls that wait for their turn.
@@ -41,6 +42,8 @@ pub(super) struct Workshop {
     pub(super) records: Records,
     pub(super) redactor: Redactor,
     pub(super) launcher: Launcher,
+    pub(super) interpreters: Arc<Interpreters>,
+    pub(super) workspaces: Arc<Workspaces>,
     pub(super) clusters: Clusters,
     pub(super) instance: String,
     pub(super) limits: Limits,
@@ -68,14 +71,16 @@ pub(super) struct Order {
     pub(super) standing: Standing,
     /// For whom it reaches clusters.
     pub(super) access: Access,
+    /// The interpreter that is to run it, if it is code.
+    pub(super) interpreter: Option<Interpreter>,
     /// What the run has left.
     pub(super) run_time: Option<Duration>,
 }
 
 /// A call that may run.
-struct Permitted<'a> {
-    execution: &'a Execution,
-    order: &'a Order,
+pub(super) struct Permitted<'a> {
+    pub(super) execution: &'a Execution,
+    pub(super) order: &'a Order,
     effect: Effect,
 }
 
@@ -91,7 +96,7 @@ impl Permitted<'_> {
         Access { writes, ..self.order.access.clone() }
     }
 
-    fn suspicion(&self, invocation: &str) -> Suspicion {
+    pub(super) fn suspicion(&self, invocation: &str) -> Suspicion {
         match self.effect {
             Effect::SensitiveRead => Suspicion::ReadsSecrets,
             Effect::Mutation if invocation.to_ascii_lowercase().contains("secret") => Suspicion::ReadsSecrets,
@@ -160,6 +165,7 @@ impl Workshop {
             Work::Answer(answer) => return finished(answer, Ending::Answered),
             Work::Run(run) => self.run(&permitted, run).await,
             Work::Remote(remote) => self.ask(&permitted, remote).await,
+            Work::Evaluate(evaluation) => self.evaluate(&permitted, evaluation).await,
         };
         if permitted.may_change() {
             self.note_end(&order.key, &finished).await;
@@ -168,7 +174,7 @@ impl Workshop {
     }
 
     /// Why an execution has to stop, once it has to.
-    async fn stopped(&self, permitted: &Permitted<'_>) -> Stop {
+    pub(super) async fn stopped(&self, permitted: &Permitted<'_>) -> Stop {
         let grace = self.limits.orphan_grace;
         tokio::select! {
             () = permitted.execution.cancel.cancelled() => Stop::Cancelled,

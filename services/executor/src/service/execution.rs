@@ -1,7 +1,7 @@
 //! One execution: its events, who reads them, and the right to end it.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -10,15 +10,16 @@ use std::{
 use bytes::Bytes;
 use futures_util::{Stream, stream::unfold};
 use tokio::{
-    sync::watch,
+    sync::{oneshot, watch},
     time::{Instant, Interval, MissedTickBehavior, interval_at},
 };
 use tokio_util::sync::CancellationToken;
 use wire::executor::{
-    Accepted, Ending, ExecuteEvent, Finished, Heartbeat, OutputChunk, OutputStream, execute_event::Kind,
+    Accepted, Ending, ExecuteEvent, Finished, Heartbeat, HostCall, OutputChunk, OutputStream,
+    execute_event::Kind,
 };
 
-use crate::process::Source;
+use crate::{process::Source, repl::Answer};
 
 /// The most pieces in which output is shown as it comes. Bytes are limited as well.
 const LIVE_CHUNKS: usize = 8192;
@@ -48,6 +49,8 @@ pub(super) struct Execution {
     pub(super) cancel: CancellationToken,
     live_bytes: usize,
     log: Mutex<Log>,
+    /// Who waits for an answer, by host call.
+    asked: Mutex<HashMap<String, oneshot::Sender<Answer>>>,
     /// How many events there are.
     length: watch::Sender<u64>,
     /// How many streams read it.
@@ -75,6 +78,7 @@ impl Execution {
             cancel,
             live_bytes,
             log: Mutex::default(),
+            asked: Mutex::default(),
             length: watch::Sender::new(0),
             readers: watch::Sender::new(0),
         };
@@ -99,6 +103,25 @@ impl Execution {
             offset,
             data: Bytes::copy_from_slice(bytes),
         }));
+    }
+
+    /// Asks whoever reads it. The question goes when the answer is not waited for any more.
+    pub(super) async fn ask(&self, call: HostCall) -> Answer {
+        let (answer, answered) = oneshot::channel();
+        let _asked = Asked { execution: self, id: call.host_call_id.clone() };
+        self.asked().insert(call.host_call_id.clone(), answer);
+        self.push(Kind::HostCall(call));
+        answered.await.unwrap_or_else(|_| Err("nobody answers any more".to_owned()))
+    }
+
+    /// Hands in the answer to a host call. False if nobody waits for it.
+    pub(super) fn answer(&self, host_call: &str, answer: Answer) -> bool {
+        let asked = self.asked().remove(host_call);
+        asked.is_some_and(|asked| asked.send(answer).is_ok())
+    }
+
+    fn asked(&self) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Answer>>> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends it. Nothing comes after the first end.
@@ -164,6 +187,27 @@ impl Execution {
 
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question that waits for its answer.
+struct Asked<'a> {
+    execution: &'a Execution,
+    id: String,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.execution.asked().remove(&self.id);
+        // Its place in the order of events stays; what it said may be long, and nobody needs it any more.
+        let mut log = self.execution.log();
+        let said = log.events.iter_mut().find_map(|event| match &mut event.kind {
+            Some(Kind::HostCall(call)) if call.host_call_id == self.id => Some(&mut event.kind),
+            _ => None,
+        });
+        if let Some(kind) = said {
+            *kind = None;
+        }
     }
 }
 
@@ -241,6 +285,7 @@ fn size(event: &ExecuteEvent) -> usize {
             Some(Kind::Finished(finished)) => {
                 finished.data.len() + finished.error.len() + finished.invocation.len()
             }
-            Some(Kind::Accepted(_) | Kind::HostCall(_) | Kind::Heartbeat(_)) | None => 0,
+            Some(Kind::HostCall(call)) => call.arguments_json.len() + call.context().len(),
+            Some(Kind::Accepted(_) | Kind::Heartbeat(_)) | None => 0,
         }
 }

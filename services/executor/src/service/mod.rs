@@ -7,18 +7,21 @@ use tokio_util::{
     sync::CancellationToken,
     task::{AbortOnDropHandle, TaskTracker},
 };
-use tonic::{Code, Request, Response, Status, metadata::MetadataMap};
+use tonic::{Code, Request, Response, Status, Streaming, metadata::MetadataMap};
 use tonic_types::{ErrorDetails, StatusExt as _};
 use tracing::Instrument as _;
 use wire::executor::{
     AnswerHostCallRequest, AnswerHostCallResponse, AttachRequest, Caller, CancelRequest, CancelResponse,
     CloseSessionRequest, CloseSessionResponse, EffectClass, ExecuteEvent, ExecuteRequest, ListToolsRequest,
-    ListToolsResponse, PlanRequest, PlanResponse, Verdict, tool_executor_server::ToolExecutor,
+    ListToolsResponse, PlanRequest, PlanResponse, PutBlobRequest, PutBlobResponse, Verdict,
+    answer_host_call_request, tool_executor_server::ToolExecutor,
 };
 
+mod blobs;
 mod catalogue;
 mod drive;
 mod ending;
+mod evaluate;
 mod execution;
 mod executions;
 mod judge;
@@ -37,6 +40,7 @@ use crate::{
     policy::Effect,
     process::Launcher,
     redact::{Redactor, Suspicion},
+    repl::Interpreters,
     tools::{Callable, Decision, Profile, Settings, UnknownProfile, Work},
     workspace::{self, Session, Workspaces},
 };
@@ -82,6 +86,7 @@ impl Service {
         };
         let instance = catalogue.instance().to_owned();
         let workspaces = Arc::clone(&settings.site.workspaces);
+        let interpreters = Arc::new(Interpreters::new(config.repl()));
         let workshop = Workshop {
             judge: Judge {
                 targets: Targets::new(config.kubernetes.source.paths().to_vec()),
@@ -92,6 +97,8 @@ impl Service {
             records: Records::new(config.state.clone()),
             redactor,
             launcher,
+            interpreters: Arc::clone(&interpreters),
+            workspaces: Arc::clone(&workspaces),
             clusters: Clusters::new(config.kubernetes.clone()),
             instance: instance.clone(),
             limits: Limits {
@@ -110,7 +117,7 @@ impl Service {
             heartbeat: config.heartbeat,
             tasks: TaskTracker::new(),
             cancel,
-            _sweeper: AbortOnDropHandle::new(tokio::spawn(sweep(Arc::clone(&workspaces)))),
+            _sweeper: AbortOnDropHandle::new(tokio::spawn(sweep(Arc::clone(&workspaces), interpreters))),
             workspaces,
         }
     }
@@ -263,6 +270,7 @@ impl ToolExecutor for Service {
                         grants: request.standing_grants.clone(),
                     },
                     access: access(&request),
+                    interpreter: request.interpreter.clone(),
                     run_time: (request.timeout_ms > 0).then(|| Duration::from_millis(request.timeout_ms)),
                 };
                 self.start(&execution, order, &request, &metadata);
@@ -299,8 +307,24 @@ impl ToolExecutor for Service {
         request: Request<AnswerHostCallRequest>,
     ) -> Result<Response<AnswerHostCallResponse>, Status> {
         let request = request.into_inner();
-        self.find(&key(request.caller.as_ref(), &request.execution_id)?)?;
+        let execution = self.find(&key(request.caller.as_ref(), &request.execution_id)?)?;
+        let answer = match request.answer {
+            Some(answer_host_call_request::Answer::ResultJson(json)) => Ok(json),
+            Some(answer_host_call_request::Answer::Error(why)) => Err(why),
+            None => Err("it was answered with nothing".to_owned()),
+        };
+        if execution.answer(&request.host_call_id, answer) {
+            return Ok(Response::new(AnswerHostCallResponse {}));
+        }
         Err(Status::not_found(format!("the execution waits for no host call `{}`", request.host_call_id)))
+    }
+
+    async fn put_blob(
+        &self,
+        request: Request<Streaming<PutBlobRequest>>,
+    ) -> Result<Response<PutBlobResponse>, Status> {
+        let (sha256, bytes) = blobs::put(&self.workspaces, request.into_inner()).await?;
+        Ok(Response::new(PutBlobResponse { sha256: sha256.into(), bytes }))
     }
 
     async fn close_session(
@@ -309,6 +333,7 @@ impl ToolExecutor for Service {
     ) -> Result<Response<CloseSessionResponse>, Status> {
         let CloseSessionRequest { caller, session } = request.into_inner();
         let session = Session { account: caller.unwrap_or_default().account, id: session };
+        self.workshop.interpreters.close(&session);
         let workspaces = Arc::clone(&self.workspaces);
         let closed = tokio::task::spawn_blocking(move || workspaces.close(&session)).await;
         closed.map_err(|error| Status::internal(error.to_string()))?;
@@ -334,11 +359,12 @@ fn access(request: &ExecuteRequest) -> Access {
     }
 }
 
-/// Removes the files of forgotten sessions.
-async fn sweep(workspaces: Arc<Workspaces>) {
+/// Ends what nobody has used for long: interpreters, and files of sessions.
+async fn sweep(workspaces: Arc<Workspaces>, interpreters: Arc<Interpreters>) {
     let mut ticks = tokio::time::interval(workspace::SWEEP);
     loop {
         ticks.tick().await;
+        interpreters.sweep();
         let own = Arc::clone(&workspaces);
         if let Err(error) = tokio::task::spawn_blocking(move || own.sweep()).await {
             tracing::warn!(%error, "workspaces cannot be looked after");

@@ -25,6 +25,7 @@ mod pod_logs;
 mod present;
 mod profile;
 mod query;
+mod repl;
 mod todo;
 mod toolset;
 mod workspace;
@@ -97,7 +98,7 @@ impl Work {
     /// What it does, as a person would write it. Empty if it does nothing.
     pub(crate) fn invocation(&self) -> &str {
         match self {
-            Self::Answer(_) => "",
+            Self::Answer(_) | Self::Evaluate(_) => "",
             Self::Run(run) => &run.invocation,
             Self::Remote(remote) => &remote.invocation,
         }
@@ -143,6 +144,14 @@ pub(crate) enum Work {
     Run(Run),
     /// Someone else does it.
     Remote(Remote),
+    /// An interpreter does it.
+    Evaluate(Evaluation),
+}
+
+/// Work of an interpreter.
+#[derive(Debug)]
+pub(crate) struct Evaluation {
+    pub(crate) code: String,
 }
 
 /// Work of another server, or on files of a session.
@@ -220,5 +229,5 @@ impl Tool {
 pub(crate) fn all() -> impl Iterator<Item = &'static Tool> {
     let holmes =
         [bash::TOOLS, kubectl::TOOLS, query::TOOLS, logs::TOOLS, pod_logs::TOOLS, alerts::TOOLS, todo::TOOLS];
-    holmes.into_iter().chain([workspace::TOOLS]).flatten()
+    holmes.into_iter().chain([workspace::TOOLS, repl::TOOLS]).flatten()
 }

@@ -10,11 +10,13 @@ pub(crate) enum Profile {
     Holmes,
     /// Those of agents that work on files.
     Harness,
+    /// That of agents that write code.
+    Rlm,
 }
 
 /// There is no such profile.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no tool profile `{0}`: use `harness`, or nothing")]
+#[error("there is no tool profile `{0}`: use `harness`, `rlm`, or nothing")]
 pub(crate) struct UnknownProfile(String);
 
 impl FromStr for Profile {
@@ -24,6 +26,7 @@ impl FromStr for Profile {
         match name {
             "" => Ok(Self::Holmes),
             "harness" => Ok(Self::Harness),
+            "rlm" => Ok(Self::Rlm),
             other => Err(UnknownProfile(other.to_owned())),
         }
     }

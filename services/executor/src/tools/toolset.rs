@@ -12,6 +12,7 @@ pub(crate) enum Toolset {
     Alerts,
     CoreInvestigation,
     Workspace,
+    Repl,
 }
 
 /// The program without which a toolset fails.
@@ -23,7 +24,7 @@ pub(crate) enum Needs {
 }
 
 impl Toolset {
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::Bash,
         Self::KubernetesCore,
         Self::KubernetesLogs,
@@ -31,6 +32,7 @@ impl Toolset {
         Self::Alerts,
         Self::CoreInvestigation,
         Self::Workspace,
+        Self::Repl,
     ];
 
     /// Whose tools they are.
@@ -43,6 +45,7 @@ impl Toolset {
             | Self::Alerts
             | Self::CoreInvestigation => Profile::Holmes,
             Self::Workspace => Profile::Harness,
+            Self::Repl => Profile::Rlm,
         }
     }
 
@@ -55,6 +58,7 @@ impl Toolset {
             Self::Alerts => "alerts",
             Self::CoreInvestigation => "core_investigation",
             Self::Workspace => "workspace",
+            Self::Repl => "repl",
         }
     }
 
@@ -62,7 +66,7 @@ impl Toolset {
         match self {
             Self::Bash | Self::Workspace => Needs::Bash,
             Self::KubernetesCore | Self::KubernetesLogs | Self::KubernetesLiveMetrics => Needs::Kubectl,
-            Self::Alerts | Self::CoreInvestigation => Needs::Nothing,
+            Self::Alerts | Self::CoreInvestigation | Self::Repl => Needs::Nothing,
         }
     }
 
@@ -75,6 +79,7 @@ impl Toolset {
             Self::Alerts => "Alerts of a Prometheus or an Alertmanager",
             Self::CoreInvestigation => "Keeping track of an investigation",
             Self::Workspace => "Commands, and files of the session",
+            Self::Repl => "A JavaScript interpreter",
         }
     }
 
@@ -108,6 +113,7 @@ impl Toolset {
                  changed; the rest of the machine can be looked at. Paths are relative to it. Read a file before you \
                  patch it."
             }
+            Self::Repl => "",
         }
     }
 }

@@ -4,8 +4,10 @@
 //! * `files`: what can be done with the files of one, and with nothing outside of it
 //! * `view`: how a model sees a file
 //! * `patch`: how it changes some
+//! * `blobs`: long texts beside the files
 //! * `usage`: how much is in one
 
+mod blobs;
 mod files;
 mod home;
 pub(crate) mod patch;
@@ -23,9 +25,11 @@ use std::{
 use tempfile::TempDir;
 use tokio::time::Instant;
 
+pub(crate) use blobs::{Digest, Rejected};
 pub(crate) use files::{Files, Refused};
 pub(crate) use view::{Range, View};
 
+use blobs::Blobs;
 use home::Home;
 
 /// How often unused workspaces are looked for.
@@ -127,6 +131,7 @@ impl Workspaces {
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pub(crate) files: Files,
+    pub(crate) blobs: Blobs,
     path: PathBuf,
     quota: u64,
     _directory: TempDir,
@@ -137,7 +142,13 @@ impl Workspace {
         let directory = tempfile::Builder::new().prefix("w-").tempdir_in(home)?;
         // Without links on the way: the sandbox compares it with other paths.
         let path = directory.path().canonicalize()?;
-        Ok(Self { files: Files::new(&path, quota)?, path, quota, _directory: directory })
+        Ok(Self {
+            files: Files::new(&path, quota)?,
+            blobs: Blobs::new(home, quota),
+            path,
+            quota,
+            _directory: directory,
+        })
     }
 
     /// Where it is.

@@ -27,7 +27,7 @@ pub(super) fn plan_read(settings: &Settings, arguments: &Arguments) -> Result<Pl
     let description = format!("read {path}");
     let read = move |workspace: &Workspace| match workspace.files.read(&path, range) {
         Ok(View::Text(text) | View::Media(text)) => Presentation::Success(text),
-        Err(refused) => failed(Vec::new(), &refused),
+        Err(refused) => failed(&[], &refused),
     };
     let work = work(settings, description.clone(), read)?;
     Ok(Plan { description, effect: Effect::Read, decision: Decision::Allow(work) })
@@ -67,13 +67,13 @@ fn apply(workspace: &Workspace, changes: &[Change]) -> Presentation {
     for change in changes {
         match workspace.files.change(change) {
             Ok(line) => done.push(line),
-            Err(refused) => return failed(done, &refused),
+            Err(refused) => return failed(&done, &refused),
         }
     }
     Presentation::Success(done.join("\n"))
 }
 
-fn failed(done: Vec<String>, refused: &Refused) -> Presentation {
+fn failed(done: &[String], refused: &Refused) -> Presentation {
     Presentation::Error { data: done.join("\n"), error: format!("Error: {refused}.") }
 }
 
