@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::{Message, Outcome, Role, Run, RunId, RunStarted, Timestamp, Totals};
+use domain::{Outcome, Run, RunId, RunStarted, Timestamp, Totals};
 use runtime::clock;
 use tokio_util::sync::CancellationToken;
 
@@ -56,15 +56,14 @@ impl Progress {
     pub(super) fn taken_over(
         id: RunId,
         started: &RunStarted,
+        question: String,
         began: Timestamp,
         cancel: CancellationToken,
     ) -> Self {
-        let asked = started.messages.iter().rfind(|message| message.role == Role::User);
-        let question = asked.map(Message::joined_text).unwrap_or_default();
         Self {
             id,
             account: started.account.clone(),
-            question: question.chars().take(EXCERPT).collect(),
+            question,
             model: started.model.clone(),
             started_at: began,
             cancel,

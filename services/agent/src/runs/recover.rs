@@ -48,6 +48,8 @@ struct Left {
     family: Family,
     id: RunId,
     started: RunStarted,
+    /// What a list shows of it.
+    question: String,
     began: Timestamp,
     position: u64,
 }
@@ -112,7 +114,8 @@ impl Runs {
             |first| (first.run.clone(), first.time),
         );
         let position = events.last().map_or(0, |event| event.position);
-        Ok(Left { lease, events, family, id, started, began, position })
+        let question = self.log.entry(lease.log()).await?.meta.title;
+        Ok(Left { lease, events, family, id, started, question, began, position })
     }
 
     /// Nobody will answer what was posted to a run that has ended.
@@ -134,7 +137,7 @@ impl Runs {
     }
 
     async fn drive_on(&self, left: &Left) -> Result<(), Stuck> {
-        let Left { lease, events, family, id, started, began, position } = left;
+        let Left { lease, events, family, id, started, question, began, position } = left;
         let model =
             self.models.get(Some(&started.model)).map_err(|error| Stuck::Impossible(error.to_string()))?;
         let form = match started.setup.response_format.as_str() {
@@ -146,7 +149,8 @@ impl Runs {
         let (tools, offer) =
             self.tools.for_run(started.client_tools.clone(), offer, result_tokens, started.subagents)?;
         let (cancel, limits) = (self.closing.child_token(), started.setup.limits);
-        let progress = Arc::new(Progress::taken_over(id.clone(), started, *began, cancel.clone()));
+        let progress =
+            Arc::new(Progress::taken_over(id.clone(), started, question.clone(), *began, cancel.clone()));
         progress.update(family.main(), *position);
         let seat = self.table.admit(&progress, self.config.max_runs).map_err(Stuck::Full)?;
         let gone = u64::try_from(clock::unix_nanos().saturating_sub(began.0)).unwrap_or(0);
