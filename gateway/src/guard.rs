@@ -83,7 +83,7 @@ pub(crate) fn cors(config: &Config) -> Option<CorsLayer> {
     ];
     let layer = CorsLayer::new()
         .allow_origin(origins)
-        .allow_methods([Method::GET, Method::POST])
+        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
         .allow_headers(headers)
         .expose_headers([RUN_ID, REQUEST_ID, header::RETRY_AFTER]);
     Some(layer)

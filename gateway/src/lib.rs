@@ -14,8 +14,10 @@
 //! * `answer`, `sse`: one run as a stream of frames; a dialect says which
 //! * `holmes`: the current HolmesGPT dialect
 //! * `robusta`: the dialect of Robusta's hosted chat, which is about clusters of accounts
+//! * `admin`: accounts, keys, and what was done with them
 //! * `runs`, `ops`: the routes that are no dialect
 
+mod admin;
 mod answer;
 mod approvals;
 mod asker;

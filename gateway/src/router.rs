@@ -10,7 +10,7 @@ use axum::{
 use http::StatusCode;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::{auth, exchange, guard, holmes, ops, problem::Problem, robusta, runs, state::Shared};
+use crate::{admin, auth, exchange, guard, holmes, ops, problem::Problem, robusta, runs, state::Shared};
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     let routes = Router::new()
@@ -19,6 +19,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/metrics", get(ops::metrics))
         .merge(holmes::routes())
         .merge(robusta::routes())
+        .merge(admin::routes())
         .route("/api/runs", get(runs::list))
         .route("/api/runs/{id}", get(runs::inspect))
         .route("/api/runs/{id}/cancel", post(runs::cancel))

@@ -44,7 +44,8 @@ impl Shared {
     /// Starts a run for a question.
     pub(crate) async fn ask(&self, asker: &Asker, mut question: ChatRequest) -> Result<Answer, Problem> {
         question.caller = Some(asker.caller.clone());
-        self.read(self.upstream.chat(question, self.config.answer_deadline), 0).await
+        // Questions are large, and futures are copied on their way here.
+        self.read(Box::pin(self.upstream.chat(question, self.config.answer_deadline)), 0).await
     }
 
     /// Goes on with the answer of a run.

@@ -13,6 +13,8 @@ pub struct Config {
     pub limits: Limits,
     /// Runs that may go on at the same time; one more is refused.
     pub max_runs: usize,
+    /// Runs of one account that may go on at the same time; one more is refused.
+    pub max_account_runs: usize,
     /// How long a run goes on after its last reader has left.
     pub disconnect_grace: Duration,
     /// Whether the log outlives this process, so that another can go on with its runs.
@@ -38,6 +40,7 @@ impl Default for Config {
         Self {
             limits: Limits::default(),
             max_runs: 1000,
+            max_account_runs: usize::MAX,
             disconnect_grace: Duration::ZERO,
             hands_over: false,
             drain_time: Duration::from_secs(20),

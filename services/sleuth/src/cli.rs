@@ -256,6 +256,9 @@ pub(crate) struct Answering {
     /// Runs that may go on at the same time. [default: 1000]
     #[arg(long, env = "SLEUTH_MAX_RUNS", value_name = "N")]
     pub(crate) max_runs: Option<usize>,
+    /// Runs of one account that may go on at the same time. Only --max-runs counts by default.
+    #[arg(long, env = "SLEUTH_MAX_ACCOUNT_RUNS", value_name = "N")]
+    pub(crate) max_account_runs: Option<usize>,
 }
 
 /// How to reach a server.

@@ -39,6 +39,7 @@ pub(crate) struct File {
     compaction: Option<bool>,
     compaction_percent: Option<u64>,
     max_runs: Option<usize>,
+    max_account_runs: Option<usize>,
     require_keys: Option<bool>,
     key_rate: Option<NonZeroU32>,
     account_rate: Option<NonZeroU32>,
@@ -228,6 +229,10 @@ impl File {
                 ..most
             },
             max_runs: flags.max_runs.or(self.max_runs).unwrap_or(default.max_runs),
+            max_account_runs: flags
+                .max_account_runs
+                .or(self.max_account_runs)
+                .unwrap_or(default.max_account_runs),
             cluster_name: self.cluster_name(flags),
             enabled_prompts: agent::EnabledPrompts::parse(prompts),
             runbooks,

@@ -43,7 +43,7 @@ pub(crate) use open_calls::{Brought, Decision};
 pub(crate) use progress::Progress;
 use reader::Reader;
 pub(crate) use settle::NotSettled;
-use table::{Seat, Table};
+use table::{Full, Most, Seat, Table};
 
 /// A question, as the agent takes it.
 #[derive(Clone, Debug)]
@@ -101,8 +101,8 @@ pub(crate) enum Refusal {
     Executor(#[from] NoExecutor),
     #[error("this idempotency key belongs to another request: use a new key for a new request")]
     OtherRequest,
-    #[error("{0} runs go on already, which is this agent's limit; try again later")]
-    TooMany(usize),
+    #[error(transparent)]
+    TooMany(#[from] Full),
     #[error("this agent is shutting down")]
     ShuttingDown,
     #[error("the run could not be written to its log: {0}")]
@@ -136,6 +136,10 @@ impl Runs {
             leaving: CancellationToken::new(),
             table: Arc::default(),
         }
+    }
+
+    fn most(&self) -> Most {
+        Most { runs: self.config.max_runs, of_account: self.config.max_account_runs }
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -172,7 +176,7 @@ impl Runs {
         let id = RunId::new(format!("run_{}", Uuid::now_v7().simple()));
         let cancel = self.closing.child_token();
         let progress = Arc::new(Progress::new(id.clone(), &question, &model.info().name, cancel.clone()));
-        let seat = self.table.admit(&progress, self.config.max_runs).map_err(Refusal::TooMany)?;
+        let seat = self.table.admit(&progress, self.most())?;
 
         let limits = question.limits;
         let context = Context {

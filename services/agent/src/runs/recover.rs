@@ -7,7 +7,10 @@ use runtime::clock;
 use store::{Batch, Lease};
 use tokio::time::{Instant, interval};
 
-use super::{Progress, Runs};
+use super::{
+    Progress, Runs,
+    table::{Full, Most},
+};
 use crate::{
     driver::{Driver, Form, Setup},
     tools::{Context, NoExecutor, Unusable},
@@ -28,8 +31,8 @@ enum Stuck {
     /// It may work later.
     #[error(transparent)]
     Executor(#[from] NoExecutor),
-    #[error("{0} runs go on here already")]
-    Full(usize),
+    #[error(transparent)]
+    Full(#[from] Full),
     /// It will never work here.
     #[error("{0}")]
     Impossible(String),
@@ -152,7 +155,7 @@ impl Runs {
         let progress =
             Arc::new(Progress::taken_over(id.clone(), started, question.clone(), *began, cancel.clone()));
         progress.update(family.main(), *position);
-        let seat = self.table.admit(&progress, self.config.max_runs).map_err(Stuck::Full)?;
+        let seat = self.table.admit(&progress, Most { of_account: usize::MAX, ..self.most() })?;
         let gone = u64::try_from(clock::unix_nanos().saturating_sub(began.0)).unwrap_or(0);
         let wall_time = limits.wall_time.saturating_sub(Duration::from_nanos(gone));
         let mut context = Context {

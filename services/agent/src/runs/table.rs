@@ -13,6 +13,24 @@ use super::Progress;
 /// Ended runs that are still listed.
 const LISTED: usize = 1000;
 
+/// How many runs may go on at the same time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    /// In all.
+    pub(super) runs: usize,
+    /// Of one account.
+    pub(super) of_account: usize,
+}
+
+/// As many runs as there may be go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Full {
+    #[error("{0} runs go on already, which is this agent's limit; try again later")]
+    Agent(usize),
+    #[error("{0} runs of the account go on already, which is its limit; try again later")]
+    Account(usize),
+}
+
 /// All runs, by id: the order of their ids is that of their starts.
 #[derive(Default)]
 pub(super) struct Table(Mutex<Listed>);
@@ -31,11 +49,15 @@ impl Table {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lists a run that is to start, unless `most` go on already; the error is how many do.
-    pub(super) fn admit(self: &Arc<Self>, run: &Arc<Progress>, most: usize) -> Result<Seat, usize> {
+    /// Lists a run that is to start, unless too many go on already.
+    pub(super) fn admit(self: &Arc<Self>, run: &Arc<Progress>, most: Most) -> Result<Seat, Full> {
         let mut listed = self.lock();
-        if listed.going_on >= most {
-            return Err(listed.going_on);
+        if listed.going_on >= most.runs {
+            return Err(Full::Agent(listed.going_on));
+        }
+        let of_account = listed.of_account(&run.account);
+        if of_account >= most.of_account {
+            return Err(Full::Account(of_account));
         }
         listed.going_on += 1;
         listed.tell();
@@ -57,6 +79,11 @@ impl Table {
 }
 
 impl Listed {
+    fn of_account(&self, account: &str) -> usize {
+        let goes_on = |run: &&Arc<Progress>| run.account == account && run.outcome().is_none();
+        self.runs.values().filter(goes_on).count()
+    }
+
     fn tell(&self) {
         self.count.send_replace(self.going_on);
     }
