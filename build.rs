@@ -4,8 +4,12 @@ use std::{error::Error, path::PathBuf};
 
 use protox::prost::Message as _;
 
-const FILES: [&str; 3] =
-    ["sleuth/account/v1/account.proto", "sleuth/agent/v1/agent.proto", "sleuth/executor/v1/executor.proto"];
+const FILES: [&str; 4] = [
+    "sleuth/account/v1/account.proto",
+    "sleuth/agent/v1/agent.proto",
+    "sleuth/executor/v1/executor.proto",
+    "sleuth/session/v1/record.proto",
+];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto/sleuth");

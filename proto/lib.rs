@@ -5,6 +5,7 @@
 // Generated code is documented by the comments in `proto/`.
 #[allow(missing_docs, clippy::all, clippy::pedantic, clippy::allow_attributes, unreachable_pub)]
 mod generated {
+    // The packages name each other by these paths.
     pub mod account {
         pub mod v1 {
             tonic::include_proto!("sleuth.account.v1");
@@ -20,13 +21,22 @@ mod generated {
             tonic::include_proto!("sleuth.executor.v1");
         }
     }
+    pub mod session {
+        pub mod v1 {
+            tonic::include_proto!("sleuth.session.v1");
+        }
+    }
 }
 
 mod convert;
+mod names;
 mod transport;
 
 pub use convert::{Malformed, time};
-pub use generated::{account::v1 as account, agent::v1 as agent, executor::v1 as executor};
+pub use generated::{
+    account::v1 as account, agent::v1 as agent, executor::v1 as executor, session::v1 as session,
+};
+pub use names::SESSION_EVENTS;
 pub use transport::{Transport, Unreachable, transport};
 
 /// All file descriptors with their imports, for gRPC reflection and for the compatibility test.
@@ -37,3 +47,9 @@ pub const RUN_ID: &str = "sleuth-run-id";
 
 /// Response metadata key that says after how many seconds a request that came too soon may come again.
 pub const RETRY_AFTER: &str = "retry-after";
+
+/// The harness that every session runs in.
+pub const HARNESS_ID: &str = "harness_01970000000070008000000000000001";
+
+/// The agent that answers in it.
+pub const AGENT_ID: &str = "agent_01970000000070008000000000000001";

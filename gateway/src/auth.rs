@@ -15,7 +15,7 @@ use runtime::{
 };
 use tonic::Code;
 
-use crate::{asker::Asker, problem::Problem, robusta, state::Shared};
+use crate::{asker::Asker, problem::Problem, robusta, sessions, state::Shared};
 
 /// Paths that need no key, so that orchestrators can probe. Compared with the path as it was sent.
 const OPEN_PATHS: [&str; 2] = ["/healthz", "/readyz"];
@@ -31,6 +31,7 @@ pub(crate) async fn layer(State(shared): State<Arc<Shared>>, mut request: Reques
             next.run(request).await
         }
         Err(problem) if robusta::speaks(request.uri().path()) => robusta::problem(problem),
+        Err(problem) if sessions::speaks(request.uri().path()) => sessions::problem(problem),
         Err(problem) => problem.into_response(),
     }
 }

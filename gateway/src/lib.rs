@@ -15,6 +15,7 @@
 //! * `holmes`: the current HolmesGPT dialect
 //! * `robusta`: the dialect of Robusta's hosted chat, which is about clusters of accounts
 //! * `admin`: accounts, keys, and what was done with them
+//! * `sessions`: the session dialect
 //! * `runs`, `ops`: the routes that are no dialect
 
 mod admin;
@@ -35,6 +36,7 @@ mod robusta;
 mod router;
 mod runs;
 mod server;
+mod sessions;
 mod sse;
 mod state;
 mod upstream;

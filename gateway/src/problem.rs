@@ -53,6 +53,19 @@ impl Problem {
         respond(status, body, retry_after)
     }
 
+    /// Its status.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// What it says.
+    pub(crate) fn text(&self) -> &str {
+        match &self.detail {
+            Detail::Text(text) => text,
+            Detail::Json(json) => json.get(),
+        }
+    }
+
     /// Says that trying again later may help.
     pub(crate) fn retry_later(self) -> Self {
         self.retry_after(RETRY_AFTER)

@@ -10,7 +10,9 @@ use axum::{
 use http::StatusCode;
 use tower_http::catch_panic::CatchPanicLayer;
 
-use crate::{admin, auth, exchange, guard, holmes, ops, problem::Problem, robusta, runs, state::Shared};
+use crate::{
+    admin, auth, exchange, guard, holmes, ops, problem::Problem, robusta, runs, sessions, state::Shared,
+};
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     let routes = Router::new()
@@ -20,6 +22,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .merge(holmes::routes())
         .merge(robusta::routes())
         .merge(admin::routes())
+        .merge(sessions::routes())
         .route("/api/runs", get(runs::list))
         .route("/api/runs/{id}", get(runs::inspect))
         .route("/api/runs/{id}/cancel", post(runs::cancel))

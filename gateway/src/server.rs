@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{config::Config, router, state::Shared, telemetry, upstream::Upstream};
+use crate::{config::Config, router, state::Shared, telemetry};
 
 /// Time that a client may take to send the head of a request.
 const HEAD_DEADLINE: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ impl Gateway {
     /// A gateway in front of the agent that `transport` leads to.
     pub fn new(config: Config, transport: wire::Transport) -> Self {
         telemetry::describe();
-        Self { shared: Arc::new(Shared::new(config, Upstream::new(transport))) }
+        Self { shared: Arc::new(Shared::new(config, transport)) }
     }
 
     /// All routes and layers.
@@ -67,6 +67,7 @@ impl Gateway {
             }
         }
         drop(listener);
+        self.shared.stopping.cancel();
         if timeout(config.drain, ended(&mut connections)).await.is_err() {
             tracing::warn!(left = connections.len(), "ending requests that did not finish in time");
             self.shared.ending.cancel();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::{sync::Semaphore, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
-use wire::agent::ChatRequest;
+use wire::{Transport, agent::ChatRequest};
 
 use crate::{
     answer::Answer,
@@ -15,6 +15,7 @@ use crate::{
     following::Following,
     problem::Problem,
     resume::Cursor,
+    sessions,
     upstream::{Started, Upstream},
 };
 
@@ -32,13 +33,28 @@ pub(crate) struct Shared {
     answers: Arc<Semaphore>,
     /// Cancelled when answers in progress must end.
     pub(crate) ending: CancellationToken,
+    /// Cancelled when the server is told to stop: streams without an end of their own end then.
+    pub(crate) stopping: CancellationToken,
+    /// The agent's sessions, and who reads them.
+    pub(crate) sessions: sessions::Upstream,
+    pub(crate) seats: sessions::Seats,
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, upstream: Upstream) -> Self {
+    pub(crate) fn new(config: Config, transport: Transport) -> Self {
+        let upstream = Upstream::new(transport.clone());
         let answers = Arc::new(Semaphore::new(config.max_answers.min(Semaphore::MAX_PERMITS)));
         let approvals = config.signing_key.clone().map(Approvals::new);
-        Self { config, upstream, approvals, answers, ending: CancellationToken::new() }
+        Self {
+            config,
+            upstream,
+            approvals,
+            answers,
+            ending: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+            sessions: sessions::Upstream::new(transport),
+            seats: sessions::Seats::default(),
+        }
     }
 
     /// Starts a run for a question.

@@ -22,7 +22,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// Largest message that the agent may send. An answer's first event carries the client's whole history, twice.
-const MAX_MESSAGE: usize = 64 << 20;
+pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 
 /// The agent.
 #[derive(Clone, Debug)]

@@ -2,7 +2,8 @@
 
 use domain::{
     AgentId, Approval, AssistantMessage, CallId, Ceiling, Closing, CompactionDone, CompactionStarted, Event,
-    EventKind, FailureCode, MessageId, ModelCalled, Permission, RunId, RunStarted, Timestamp, UsageReported,
+    EventKind, FailureCode, MessageId, ModelCalled, Permission, RunId, RunStarted, SessionRecord, Timestamp,
+    UsageReported,
 };
 
 use super::{Malformed, non_empty};
@@ -67,6 +68,9 @@ impl From<EventKind> for Kind {
                 setup: Some(started.setup.into()),
             }),
             EventKind::RunRecovered => Self::RunRecovered(wire::RunRecovered {}),
+            EventKind::SessionRecord(SessionRecord { bytes: record, busy }) => {
+                Self::SessionRecord(wire::SessionRecord { record, busy })
+            }
             EventKind::ModelCalled(called) => Self::ModelCalled(wire::ModelCalled {
                 message_id: id(&called.message),
                 step: called.step,
@@ -196,6 +200,9 @@ impl TryFrom<Kind> for EventKind {
                 principal: started.principal,
             }),
             Kind::RunRecovered(_) => Self::RunRecovered,
+            Kind::SessionRecord(wire::SessionRecord { record: bytes, busy }) => {
+                Self::SessionRecord(SessionRecord { bytes, busy })
+            }
             Kind::ModelCalled(called) => Self::ModelCalled(ModelCalled {
                 closing: closing(&called)?,
                 message: MessageId::new(called.message_id),

@@ -15,6 +15,7 @@ impl From<RunSetup> for wire::RunSetup {
             session: setup.session,
             profile: setup.profile.name().to_owned(),
             standing_grants: setup.standing,
+            keeper: setup.keeper,
         }
     }
 }
@@ -28,6 +29,7 @@ impl From<wire::RunSetup> for RunSetup {
             session: setup.session,
             profile: ToolProfile::named(&setup.profile).unwrap_or_default(),
             standing: setup.standing_grants,
+            keeper: setup.keeper,
         }
     }
 }

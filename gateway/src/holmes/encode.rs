@@ -134,6 +134,7 @@ impl Encoder {
             }
             EventKind::RunRecovered
             | EventKind::CallAllowed { .. }
+            | EventKind::SessionRecord(_)
             | EventKind::ModelCalled(_)
             | EventKind::AttemptAbandoned { .. }
             | EventKind::TextDelta { .. }

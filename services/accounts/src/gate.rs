@@ -81,6 +81,11 @@ fn need(path: &str) -> Need {
             "sleuth.agent.v1.Agent",
             "Watch" | "ListModels" | "ListTools" | "ListRuns" | "ListClusters" | "GetRun" | "GetReadiness",
         ) => Need::Scope(Scope::Read),
+        (
+            "sleuth.session.v1.Sessions",
+            "GetSession" | "ListSessions" | "ListMessages" | "ListEvents" | "Watch",
+        ) => Need::Scope(Scope::Read),
+        ("sleuth.session.v1.Sessions", _) => Need::Scope(Scope::Ask),
         ("sleuth.account.v1.Accounts", "Authenticate") => Need::Trust,
         ("sleuth.account.v1.Accounts", "Audit") => Need::Scope(Scope::Audit),
         ("sleuth.account.v1.Accounts", _) => Need::Scope(Scope::Admin),

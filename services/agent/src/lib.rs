@@ -4,6 +4,7 @@
 //! * [`Config`] → [`Agent`] → [`Agent::service`]
 //! * `rpc/`: the `sleuth.agent.v1` service, thin handlers
 //! * `runs/`: runs as objects: started, listed, watched, cancelled
+//! * `sessions/`: conversations that last, and their events
 //! * `driver/`: performs what a run's machine decides
 //! * `tools/`: where tools are and how they are called
 //! * `prompt/`: what a model is told
@@ -15,6 +16,7 @@ mod prompt;
 mod rpc;
 mod runbooks;
 mod runs;
+mod sessions;
 mod telemetry;
 mod tools;
 
@@ -22,19 +24,21 @@ use std::sync::Arc;
 
 use model::Catalogue;
 use store::Store;
-use wire::{Transport, agent::agent_server::AgentServer};
+use wire::{Transport, agent::agent_server::AgentServer, session::sessions_server::SessionsServer};
 
 pub use config::Config;
 pub use prompt::EnabledPrompts;
-pub use rpc::Service;
+pub use rpc::{Service, SessionService};
 pub use runbooks::{RunbookError, Runbooks};
 use runs::Runs;
+use sessions::Sessions;
 use tools::Tools;
 
 /// A running agent. Cloning gives another handle to it.
 #[derive(Clone)]
 pub struct Agent {
     runs: Arc<Runs>,
+    sessions: Arc<Sessions>,
 }
 
 impl std::fmt::Debug for Agent {
@@ -47,12 +51,14 @@ impl Agent {
     /// An agent that asks these models, calls the tools behind `executor` and writes to `log`.
     pub fn new(config: Config, models: Catalogue, executor: Transport, log: Arc<dyn Store>) -> Self {
         let tools = Tools::new(executor, config.runbooks.clone());
-        Self { runs: Arc::new(Runs::new(config, models, tools, log)) }
+        let runs = Arc::new(Runs::new(config, models, tools, log));
+        Self { sessions: Arc::new(Sessions::new(Arc::clone(&runs))), runs }
     }
 
-    /// Takes over runs whose agent is lost, from now on until the shutdown.
+    /// Takes over runs and sessions whose agent is lost, from now on until the shutdown.
     pub fn recover(&self) {
-        self.runs.keep_recovering();
+        let sessions = Arc::clone(&self.sessions);
+        self.runs.keep_recovering(move |session| sessions.wake(session));
     }
 
     /// The gRPC service.
@@ -62,8 +68,16 @@ impl Agent {
             .max_encoding_message_size(usize::MAX)
     }
 
+    /// The gRPC service of sessions.
+    pub fn sessions(&self) -> SessionsServer<SessionService> {
+        SessionsServer::new(SessionService::new(Arc::clone(&self.sessions)))
+            .max_decoding_message_size(self.runs.config().max_request_bytes)
+            .max_encoding_message_size(usize::MAX)
+    }
+
     /// Lets the runs in progress go on for `drain_time`, then cancels them and waits until they have ended.
     pub async fn shutdown(&self) {
         self.runs.shutdown().await;
+        self.sessions.shutdown().await;
     }
 }

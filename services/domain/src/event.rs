@@ -168,6 +168,8 @@ pub enum EventKind {
         /// Why.
         reason: String,
     },
+    /// An event of a session, in a log of its own.
+    SessionRecord(SessionRecord),
 }
 
 impl EventKind {
@@ -242,6 +244,17 @@ pub struct RunSetup {
     pub profile: ToolProfile,
     /// Signed standing permissions.
     pub standing: Vec<Vec<u8>>,
+    /// Who wants the run to go on without reading it, in words of its own; empty if only readers do.
+    pub keeper: String,
+}
+
+/// An event of a session. A run's machine knows nothing of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRecord {
+    /// The event, in the form of the contract of sessions.
+    pub bytes: Vec<u8>,
+    /// Whether a turn goes on after it, so that the session needs an owner.
+    pub busy: bool,
 }
 
 /// The model is asked.

@@ -26,7 +26,7 @@ pub mod tokens;
 
 pub use event::{
     AssistantMessage, Closing, CompactionDone, CompactionStarted, Event, EventKind, FailureCode, ModelCalled,
-    RunSetup, RunStarted, Subagents, Timestamp, UsageReported,
+    RunSetup, RunStarted, SessionRecord, Subagents, Timestamp, UsageReported,
 };
 pub use id::{AgentId, CallId, LogId, MessageId, RunId};
 pub use image::{BadImage, Image};

@@ -28,6 +28,8 @@ fn of(kind: &EventKind) -> Option<State> {
         EventKind::RunFailed { .. } => Some(State::Ended(Outcome::Failed)),
         EventKind::RunCancelled { .. } => Some(State::Ended(Outcome::Cancelled)),
         EventKind::RunSuspended => Some(State::Ended(Outcome::Suspended)),
+        EventKind::SessionRecord(record) if record.busy => Some(State::Running),
+        EventKind::SessionRecord(_) => Some(State::Ended(Outcome::Finished)),
         EventKind::RunRecovered
         | EventKind::ModelCalled(_)
         | EventKind::AttemptAbandoned { .. }

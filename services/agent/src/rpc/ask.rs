@@ -43,6 +43,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         alert_history: request.alert_history.map(alert_history).transpose()?,
         additional_system_prompt: request.additional_system_prompt,
         limits: request.limits.unwrap_or_default().within(config.limits),
+        keeper: String::new(),
         idempotency: idempotency(
             account(request.caller.as_ref()),
             request.idempotency_key,

@@ -2,6 +2,7 @@
 
 mod answer;
 mod ask;
+mod sessions;
 
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use wire::agent::{
     ListModelsResponse, ListRunsRequest, ListRunsResponse, ListToolsRequest, ListToolsResponse, WatchRequest,
     agent_server,
 };
+
+pub use sessions::SessionService;
 
 use crate::runs::{Found, NotSettled, Reading, Runs, summary};
 

@@ -21,7 +21,7 @@ use domain::{
 };
 use model::{Catalogue, Model, UnknownModel};
 use runtime::clock;
-use store::{Creation, Idempotency, Kind, Meta, NewLog, Store};
+use store::{Creation, Idempotency, Kind, Meta, NewLog, OwnerId, Store};
 use tokio::time::{Instant, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
@@ -78,6 +78,8 @@ pub(crate) struct Question {
     pub principal: String,
     /// What makes a repeated request the same request.
     pub idempotency: Option<Idempotency>,
+    /// Who wants the run to go on without reading it; empty if only readers do.
+    pub keeper: String,
 }
 
 /// Why a run does not start.
@@ -140,6 +142,11 @@ impl Runs {
 
     fn most(&self) -> Most {
         Most { runs: self.config.max_runs, of_account: self.config.max_account_runs }
+    }
+
+    /// This agent as an owner of logs.
+    pub(crate) async fn owner(&self) -> Result<OwnerId, store::Error> {
+        self.heart.beats().await
     }
 
     pub(crate) fn config(&self) -> &Config {
@@ -363,6 +370,7 @@ fn started(
             session: context.session.clone(),
             profile: context.profile,
             standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
+            keeper: question.keeper.clone(),
         },
         context_window: model.info().context_window,
         max_output_tokens: model.info().max_output_tokens,

@@ -18,6 +18,8 @@ pub(crate) struct Progress {
     pub question: String,
     pub model: String,
     pub started_at: Timestamp,
+    /// Whether it goes on without readers.
+    pub kept: bool,
     cancel: CancellationToken,
     state: Mutex<State>,
 }
@@ -47,6 +49,7 @@ impl Progress {
             question: question.text.chars().take(EXCERPT).collect(),
             model: model.to_owned(),
             started_at: Timestamp(clock::unix_nanos()),
+            kept: !question.keeper.is_empty(),
             cancel,
             state: Mutex::new(State { position: 1, ..State::default() }),
         }
@@ -66,6 +69,7 @@ impl Progress {
             question,
             model: started.model.clone(),
             started_at: began,
+            kept: !started.setup.keeper.is_empty(),
             cancel,
             state: Mutex::default(),
         }

@@ -38,7 +38,7 @@ impl Drop for Reader {
         state.visits += 1;
         let (alone, visits) = (state.readers == 0 && state.outcome.is_none(), state.visits);
         drop(state);
-        if !alone {
+        if !alone || self.run.kept {
             return;
         }
         if self.grace.is_zero() {
@@ -63,7 +63,7 @@ impl Progress {
         state.visits += 1;
         let (alone, visits) = (state.readers == 0, state.visits);
         drop(state);
-        if alone {
+        if alone && !self.kept {
             tokio::spawn(wait(Arc::clone(self), ELSEWHERE, visits));
         }
     }

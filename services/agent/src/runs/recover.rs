@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
-use domain::{AgentId, Event, EventKind, Family, Input, Move, RunId, RunStarted, Timestamp};
+use domain::{AgentId, Event, EventKind, Family, Input, LogId, Move, RunId, RunStarted, Timestamp};
 use runtime::clock;
 use store::{Batch, Lease};
 use tokio::time::{Instant, interval};
@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     driver::{Driver, Form, Setup},
+    sessions::ids::is_session,
     tools::{Context, NoExecutor, Unusable},
 };
 
@@ -58,24 +59,28 @@ struct Left {
 }
 
 impl Runs {
-    /// Looks for runs whose agent is gone until this one closes.
-    pub(crate) fn keep_recovering(self: &Arc<Self>) {
+    /// Looks for runs whose agent is gone until this one closes. Sessions that nobody works on are somebody else's.
+    pub(crate) fn keep_recovering(self: &Arc<Self>, session: impl Fn(LogId) + Send + Sync + 'static) {
         let runs = Arc::clone(self);
         let closing = self.closing.clone();
         self.tasks.spawn(closing.run_until_cancelled_owned(async move {
             let mut ticks = interval(PERIOD);
             loop {
                 ticks.tick().await;
-                if let Err(error) = runs.recover().await {
+                if let Err(error) = runs.recover(&session).await {
                     tracing::warn!(%error, "runs of lost agents cannot be looked for");
                 }
             }
         }));
     }
 
-    async fn recover(&self) -> Result<(), store::Error> {
+    async fn recover(&self, session: &(impl Fn(LogId) + Sync)) -> Result<(), store::Error> {
         let owner = self.heart.beats().await?;
         for log in self.log.abandoned(AT_ONCE).await? {
+            if is_session(&log) {
+                session(log);
+                continue;
+            }
             let Some(lease) = self.log.claim(&log, &owner).await? else { continue };
             if let Err(error) = self.take_over(lease.clone()).await {
                 tracing::warn!(log = log.as_str(), %error, "a run cannot be taken over now");

@@ -333,6 +333,7 @@ impl Run {
             }
             EventKind::RunRecovered => self.recoveries = self.recoveries.saturating_add(1),
             EventKind::ThinkingDelta { .. }
+            | EventKind::SessionRecord(_)
             | EventKind::CompactionFailed { .. }
             | EventKind::Notice { .. } => {}
         }

@@ -50,8 +50,8 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
         "sleuth is ready"
     );
 
-    let gateway =
-        Gateway::new(gateway, transport(Routes::new(agent.service()).add_service(registry.service())));
+    let services = Routes::new(agent.service()).add_service(agent.sessions()).add_service(registry.service());
+    let gateway = Gateway::new(gateway, transport(services));
     // The agent serves until the gateway has drained: its runs are what the gateway waits for.
     let drained = CancellationToken::new();
     let http = async {

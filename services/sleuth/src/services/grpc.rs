@@ -74,6 +74,7 @@ pub(crate) async fn serve_agent(
     let router = server()
         .layer(gate)
         .add_service(agent.service())
+        .add_service(agent.sessions())
         .add_service(registry.service())
         .add_service(reflection)
         .add_service(older_reflection)

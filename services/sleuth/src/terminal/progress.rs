@@ -68,6 +68,7 @@ impl Progress {
             EventKind::CompactionStarted(_) => self.line("", "compacting the conversation"),
             EventKind::CallAllowed { .. }
             | EventKind::AssistantMessage(_)
+            | EventKind::SessionRecord(_)
             | EventKind::ModelCalled(_)
             | EventKind::CompactionDone(_)
             | EventKind::TextDelta { .. }

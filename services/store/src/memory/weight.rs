@@ -24,6 +24,7 @@ pub(super) fn weight(event: &Event) -> usize {
         }
         EventKind::CompactionFailed { reason, .. } => reason.len(),
         EventKind::Notice { text } => text.len(),
+        EventKind::SessionRecord(record) => record.bytes.len(),
         EventKind::RunRecovered
         | EventKind::ModelCalled(_)
         | EventKind::CompactionStarted(_)

@@ -1,0 +1,333 @@
+//! The session dialect: conversations that last, over JSON and server-sent events.
+//!
+//! * this file: the routes
+//! * `request`, `query`: what is asked
+//! * `objects`, `encode`, `parts`, `object`: what is answered, as JSON
+//! * `stream`, `seats`: the event stream, and how many of them there may be
+//! * `approvals`: decisions about tool calls
+//! * `waiting`: a message whose answer is waited for
+//! * `upstream`, `problem`, `ids`: the agent, errors, ids
+
+mod approvals;
+mod encode;
+mod ids;
+mod object;
+mod objects;
+mod parts;
+mod problem;
+mod query;
+mod request;
+mod seats;
+mod stream;
+mod upstream;
+mod waiting;
+
+use std::sync::Arc;
+
+use axum::{
+    Json, Router,
+    extract::{FromRequestParts, Request},
+    response::{IntoResponse as _, Response},
+    routing::{MethodRouter, get, post},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use wire::{
+    agent::Caller,
+    session::{CreateSessionRequest, ListEventsRequest, PostMessageRequest, SessionSettings},
+};
+
+use crate::{asker::Asker, auth::unknown, body, state::Shared};
+use objects::NAME;
+use problem::Problem;
+use query::Query;
+use request::{MessageBody, ResultsBody, SessionBody};
+pub(crate) use seats::Seats;
+use stream::Feed;
+pub(crate) use upstream::Sessions as Upstream;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The longest id that a client may give a message.
+const LONGEST_KEY: usize = 255;
+
+/// Both places where the protocol's clients look for it.
+const PREFIXES: [&str; 2] = ["/api/v1", "/v1"];
+
+/// Whether a path is one of this dialect, so that errors about it are in its words.
+pub(crate) fn speaks(path: &str) -> bool {
+    PREFIXES.iter().any(|prefix| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/')))
+}
+
+/// An error in this dialect's words.
+pub(crate) fn problem(problem: crate::problem::Problem) -> Response {
+    Problem::from(problem).into_response()
+}
+
+pub(crate) fn routes() -> Router<Arc<Shared>> {
+    let routes: [(&str, MethodRouter<Arc<Shared>>); 15] = [
+        ("/sessions", get(list).post(create)),
+        ("/sessions/{id}", get(inspect).patch(update).delete(delete)),
+        ("/sessions/{id}/messages", get(messages).post(say)),
+        ("/sessions/{id}/events", get(events)),
+        ("/sessions/{id}/sse", get(watch)),
+        ("/sessions/{id}/cancel", post(cancel)),
+        ("/sessions/{id}/tool-results", post(tool_results)),
+        ("/sessions/{id}/tool-approvals", post(approvals::decide)),
+        ("/harnesses", get(async || data(vec![objects::harness()]))),
+        ("/harnesses/{id}", get(harness)),
+        ("/agents", get(async || data(vec![objects::agent()]))),
+        ("/agents/{id}", get(agent)),
+        ("/models", get(models)),
+        ("/models/{id}", get(model)),
+        ("/event-types", get(async || data(wire::SESSION_EVENTS.map(Value::from).to_vec()))),
+    ];
+    let mut router = Router::new();
+    for prefix in PREFIXES {
+        for (path, methods) in &routes {
+            router = router.route(&format!("{prefix}{path}"), methods.clone());
+        }
+    }
+    router
+}
+
+/// What every handler needs: what is shared, and on whose behalf.
+pub(super) struct Sessions {
+    shared: Arc<Shared>,
+    asker: Asker,
+}
+
+impl FromRequestParts<Arc<Shared>> for Sessions {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Problem> {
+        let asker = parts.extensions.get().cloned().ok_or_else(unknown)?;
+        Ok(Self { shared: Arc::clone(shared), asker })
+    }
+}
+
+impl Sessions {
+    fn upstream(&self) -> &Upstream {
+        &self.shared.sessions
+    }
+
+    fn caller(&self) -> Option<Caller> {
+        Some(self.asker.caller.clone())
+    }
+
+    /// The name of the model that a client names, or gives the id of.
+    async fn model(&self, asked: Option<&str>) -> Result<Option<String>, Problem> {
+        let Some(asked) = asked.filter(|asked| !asked.is_empty()) else { return Ok(None) };
+        let names = self.shared.upstream.models(&self.asker.caller).await?;
+        let known = names.iter().find(|name| *name == asked || ids::model(name) == asked);
+        match known {
+            Some(name) => Ok(Some(name.clone())),
+            None => Err(Problem::bad(format!("unknown model '{asked}'; known models: {}", names.join(", ")))),
+        }
+    }
+}
+
+fn data(items: Vec<Value>) -> Json<Value> {
+    Json(json!({ "data": items }))
+}
+
+/// The session that a path names.
+fn ids_of(request: &Request) -> Result<String, Problem> {
+    let mut parts = request.uri().path().split('/').skip_while(|part| *part != "sessions").skip(1);
+    let id = parts.next().unwrap_or_default();
+    if ids::is("session_", id) {
+        Ok(id.to_owned())
+    } else {
+        Err(Problem::bad("Invalid session ID: it is `session_` and 32 lower-case hex digits"))
+    }
+}
+
+/// The last part of a path.
+fn last(request: &Request) -> String {
+    request.uri().path().rsplit('/').next().unwrap_or_default().to_owned()
+}
+
+/// `POST /v1/sessions`
+async fn create(sessions: Sessions, request: Request) -> Result<Response, Problem> {
+    let (path, key) = (request.uri().path().to_owned(), key(request.headers())?);
+    let body = body::read_json(request, &sessions.shared.config).await?;
+    let asked: SessionBody = request::read(&body)?;
+    only("agent", &[wire::AGENT_ID, NAME], asked.agent_id.as_ref().or(asked.agent_name.as_ref()))?;
+    only("harness", &[wire::HARNESS_ID, NAME], asked.harness_id.as_ref().or(asked.harness_name.as_ref()))?;
+    let model = sessions.model(asked.model_id.as_deref()).await?;
+    let built_in = SessionSettings {
+        harness_id: wire::HARNESS_ID.to_owned(),
+        agent_id: wire::AGENT_ID.to_owned(),
+        ..SessionSettings::default()
+    };
+    let settings = asked.over(built_in, model)?;
+    let idempotency_key = key.map(|key| format!("{path} {key}")).unwrap_or_default();
+    let request_digest = grants::sha256(&body);
+    let (caller, settings) = (sessions.caller(), Some(settings));
+    let asked = CreateSessionRequest { caller, settings, idempotency_key, request_digest };
+    let session = sessions.upstream().create(asked).await?;
+    let location = HeaderValue::try_from(format!("{path}/{}", session.id));
+    let mut response = (StatusCode::CREATED, Json(objects::session(session))).into_response();
+    if let Ok(location) = location {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+/// There is one, and its name is known.
+fn only(what: &str, known: &[&str], asked: Option<&String>) -> Result<(), Problem> {
+    match asked {
+        Some(asked) if !known.contains(&asked.as_str()) => Err(Problem::missing(what, asked)),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    match headers.get(IDEMPOTENCY_KEY).map(|key| key.to_str()) {
+        None => Ok(None),
+        Some(Ok(key)) if key.len() <= LONGEST_KEY => Ok(Some(key.to_owned()).filter(|key| !key.is_empty())),
+        Some(_) => Err(Problem::bad(format!("Idempotency-Key: at most {LONGEST_KEY} ASCII characters"))),
+    }
+}
+
+/// `GET /v1/sessions`
+async fn list(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
+    let query = Query::parse(request.uri().query());
+    let after = query.text("after").unwrap_or_default().to_owned();
+    let listed = sessions.upstream().list(sessions.caller(), query.limit()?, after).await?;
+    Ok(data(listed.into_iter().map(objects::session).collect()))
+}
+
+/// `GET /v1/sessions/{id}`
+async fn inspect(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
+    let session = sessions.upstream().get(sessions.caller(), &ids_of(&request)?).await?;
+    Ok(Json(objects::session(session)))
+}
+
+/// `PATCH /v1/sessions/{id}`
+async fn update(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
+    let id = ids_of(&request)?;
+    let body = body::read_json(request, &sessions.shared.config).await?;
+    let asked: SessionBody = request::read(&body)?;
+    let model = sessions.model(asked.model_id.as_deref()).await?;
+    let before = sessions.upstream().get(sessions.caller(), &id).await?.settings.unwrap_or_default();
+    let settings = asked.over(before, model)?;
+    let session = sessions.upstream().update(sessions.caller(), &id, settings).await?;
+    Ok(Json(objects::session(session)))
+}
+
+/// `DELETE /v1/sessions/{id}`
+async fn delete(sessions: Sessions, request: Request) -> Result<StatusCode, Problem> {
+    sessions.upstream().delete(sessions.caller(), &ids_of(&request)?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// `GET /v1/sessions/{id}/messages`
+async fn messages(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
+    let id = ids_of(&request)?;
+    let listed = sessions.upstream().messages(sessions.caller(), &id).await?;
+    Ok(data(listed.into_iter().map(|placed| objects::placed_message(&id, placed)).collect()))
+}
+
+/// `POST /v1/sessions/{id}/messages`
+async fn say(sessions: Sessions, request: Request) -> Result<Response, Problem> {
+    let (id, query) = (ids_of(&request)?, Query::parse(request.uri().query()));
+    let key = key(request.headers())?;
+    let waits = query.flag("wait")? == Some(true);
+    let time = waiting::time(query.number("timeout_ms")?);
+    let body = body::read_json(request, &sessions.shared.config).await?;
+    let body: MessageBody = request::read(&body)?;
+    let model = sessions.model(body.model()).await?;
+    let client_message_id = body.client_message_id.clone().or(key).unwrap_or_default();
+    if client_message_id.len() > LONGEST_KEY || client_message_id.contains(char::is_control) {
+        return Err(Problem::bad(format!("client_message_id: at most {LONGEST_KEY} printable characters")));
+    }
+    let message = Some(body.message(model)?);
+    let (caller, session_id) = (sessions.caller(), id.clone());
+    let asked = PostMessageRequest { caller, session_id, message, client_message_id };
+    let posted = sessions.upstream().post(asked).await?;
+    if waits {
+        return sessions.wait(&id, posted, time).await;
+    }
+    Ok((StatusCode::CREATED, Json(objects::posted(&id, posted))).into_response())
+}
+
+/// `GET /v1/sessions/{id}/events`
+async fn events(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
+    let (session_id, query) = (ids_of(&request)?, Query::parse(request.uri().query()));
+    let asked = ListEventsRequest {
+        caller: sessions.caller(),
+        session_id,
+        cursor: query.cursor(request.headers())?,
+        filter: Some(query.filter()?),
+        limit: query.limit()?,
+        before_sequence: query.number("before_sequence")?.unwrap_or_default(),
+    };
+    let listed = sessions.upstream().events(asked).await?;
+    let events: Vec<_> = listed.events.into_iter().map(encode::event).collect();
+    Ok(Json(json!({ "data": events, "has_more": listed.has_more })))
+}
+
+/// `GET /v1/sessions/{id}/sse`
+async fn watch(sessions: Sessions, request: Request) -> Result<Response, Problem> {
+    let (id, query) = (ids_of(&request)?, Query::parse(request.uri().query()));
+    let (cursor, filter) = (query.cursor(request.headers())?, query.filter()?);
+    let shared = &sessions.shared;
+    let seat = shared.seats.take(&sessions.asker.caller.account, &id)?;
+    let time = stream::cycle();
+    let events = sessions.upstream().watch(sessions.caller(), &id, cursor, Some(filter), time).await?;
+    let feed = Feed {
+        events,
+        until: Instant::now() + time,
+        heartbeat: shared.config.heartbeat,
+        stopping: shared.stopping.clone(),
+        seat,
+    };
+    Ok(feed.answer())
+}
+
+/// `POST /v1/sessions/{id}/cancel`: whatever the body says.
+async fn cancel(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
+    let cancelled = sessions.upstream().cancel(sessions.caller(), &ids_of(&request)?).await?;
+    Ok(Json(if cancelled {
+        json!({ "status": "cancelled", "message": "The turn was cancelled" })
+    } else {
+        json!({ "status": "no_op", "message": "No turn was running" })
+    }))
+}
+
+/// `POST /v1/sessions/{id}/tool-results`
+async fn tool_results(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
+    let id = ids_of(&request)?;
+    let body = body::read_json(request, &sessions.shared.config).await?;
+    let results = request::read::<ResultsBody>(&body)?.results()?;
+    let accepted = sessions.upstream().results(sessions.caller(), &id, results).await?;
+    Ok(Json(json!({ "accepted": accepted, "status": "active" })))
+}
+
+async fn harness(request: Request) -> Result<Json<Value>, Problem> {
+    let asked = last(&request);
+    only("harness", &[wire::HARNESS_ID, NAME], Some(&asked))?;
+    Ok(Json(objects::harness()))
+}
+
+async fn agent(request: Request) -> Result<Json<Value>, Problem> {
+    let asked = last(&request);
+    only("agent", &[wire::AGENT_ID, NAME], Some(&asked))?;
+    Ok(Json(objects::agent()))
+}
+
+/// `GET /v1/models`
+async fn models(sessions: Sessions) -> Result<Json<Value>, Problem> {
+    let names = sessions.shared.upstream.models(&sessions.asker.caller).await?;
+    Ok(data(names.iter().map(|name| objects::model(name)).collect()))
+}
+
+/// `GET /v1/models/{id}`
+async fn model(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
+    let asked = last(&request);
+    match sessions.model(Some(&asked)).await {
+        Ok(Some(name)) => Ok(Json(objects::model(&name))),
+        Ok(None) | Err(_) => Err(Problem::missing("model", &asked)),
+    }
+}

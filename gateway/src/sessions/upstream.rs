@@ -1,0 +1,138 @@
+//! The agent's sessions, as the gateway calls them.
+
+use std::time::Duration;
+
+use tonic::{Status, Streaming};
+use wire::{
+    Transport,
+    agent::Caller,
+    session::{
+        CancelTurnRequest, CreateSessionRequest, Cursor, DecideToolCallsRequest, DeleteSessionRequest, Event,
+        Filter, GetSessionRequest, ListEventsRequest, ListEventsResponse, ListMessagesRequest,
+        ListSessionsRequest, PlacedMessage, PostMessageRequest, PostMessageResponse, Session,
+        SessionSettings, SubmitToolResultsRequest, ToolDecision, ToolResult, UpdateSessionRequest,
+        WatchRequest, sessions_client::SessionsClient,
+    },
+};
+
+use crate::upstream::{DEADLINE, MAX_MESSAGE, request, within};
+
+/// The sessions of an agent.
+#[derive(Clone, Debug)]
+pub(crate) struct Sessions {
+    client: SessionsClient<Transport>,
+}
+
+impl Sessions {
+    pub(crate) fn new(transport: Transport) -> Self {
+        Self { client: SessionsClient::new(transport).max_decoding_message_size(MAX_MESSAGE) }
+    }
+
+    fn agent(&self) -> SessionsClient<Transport> {
+        self.client.clone()
+    }
+
+    pub(super) async fn create(&self, asked: CreateSessionRequest) -> Result<Session, Status> {
+        let created = within(self.agent().create_session(request(asked, DEADLINE))).await?;
+        whole(created.into_inner().session)
+    }
+
+    pub(super) async fn get(&self, caller: Option<Caller>, session_id: &str) -> Result<Session, Status> {
+        let asked = GetSessionRequest { caller, session_id: session_id.to_owned() };
+        let got = within(self.agent().get_session(request(asked, DEADLINE))).await?;
+        whole(got.into_inner().session)
+    }
+
+    pub(super) async fn list(
+        &self,
+        caller: Option<Caller>,
+        limit: u32,
+        after_session_id: String,
+    ) -> Result<Vec<Session>, Status> {
+        let asked = ListSessionsRequest { caller, limit, after_session_id };
+        let listed = within(self.agent().list_sessions(request(asked, DEADLINE))).await?;
+        Ok(listed.into_inner().sessions)
+    }
+
+    pub(super) async fn update(
+        &self,
+        caller: Option<Caller>,
+        session_id: &str,
+        settings: SessionSettings,
+    ) -> Result<Session, Status> {
+        let (session_id, settings) = (session_id.to_owned(), Some(settings));
+        let asked = UpdateSessionRequest { caller, session_id, settings };
+        let updated = within(self.agent().update_session(request(asked, DEADLINE))).await?;
+        whole(updated.into_inner().session)
+    }
+
+    pub(super) async fn delete(&self, caller: Option<Caller>, session_id: &str) -> Result<(), Status> {
+        let asked = DeleteSessionRequest { caller, session_id: session_id.to_owned() };
+        within(self.agent().delete_session(request(asked, DEADLINE))).await.map(drop)
+    }
+
+    pub(super) async fn post(&self, asked: PostMessageRequest) -> Result<PostMessageResponse, Status> {
+        let posted = within(self.agent().post_message(request(asked, DEADLINE))).await?;
+        Ok(posted.into_inner())
+    }
+
+    pub(super) async fn messages(
+        &self,
+        caller: Option<Caller>,
+        session_id: &str,
+    ) -> Result<Vec<PlacedMessage>, Status> {
+        let asked = ListMessagesRequest { caller, session_id: session_id.to_owned() };
+        let listed = within(self.agent().list_messages(request(asked, DEADLINE))).await?;
+        Ok(listed.into_inner().messages)
+    }
+
+    pub(super) async fn events(&self, asked: ListEventsRequest) -> Result<ListEventsResponse, Status> {
+        Ok(within(self.agent().list_events(request(asked, DEADLINE))).await?.into_inner())
+    }
+
+    /// The events after a place, or from now on, for a time.
+    pub(super) async fn watch(
+        &self,
+        caller: Option<Caller>,
+        session_id: &str,
+        cursor: Option<Cursor>,
+        filter: Option<Filter>,
+        time: Duration,
+    ) -> Result<Streaming<Event>, Status> {
+        let asked = WatchRequest { caller, session_id: session_id.to_owned(), cursor, filter };
+        Ok(within(self.agent().watch(request(asked, time + DEADLINE))).await?.into_inner())
+    }
+
+    /// Stops the turn that goes on. False if none did.
+    pub(super) async fn cancel(&self, caller: Option<Caller>, session_id: &str) -> Result<bool, Status> {
+        let (session_id, reason) = (session_id.to_owned(), String::new());
+        let asked = CancelTurnRequest { caller, session_id, reason };
+        Ok(within(self.agent().cancel_turn(request(asked, DEADLINE))).await?.into_inner().cancelled)
+    }
+
+    pub(super) async fn results(
+        &self,
+        caller: Option<Caller>,
+        session_id: &str,
+        results: Vec<ToolResult>,
+    ) -> Result<u32, Status> {
+        let asked = SubmitToolResultsRequest { caller, session_id: session_id.to_owned(), results };
+        let taken = within(self.agent().submit_tool_results(request(asked, DEADLINE))).await?;
+        Ok(taken.into_inner().accepted)
+    }
+
+    pub(super) async fn decisions(
+        &self,
+        caller: Option<Caller>,
+        session_id: &str,
+        decisions: Vec<ToolDecision>,
+    ) -> Result<u32, Status> {
+        let asked = DecideToolCallsRequest { caller, session_id: session_id.to_owned(), decisions };
+        let taken = within(self.agent().decide_tool_calls(request(asked, DEADLINE))).await?;
+        Ok(taken.into_inner().accepted)
+    }
+}
+
+fn whole(session: Option<Session>) -> Result<Session, Status> {
+    session.ok_or_else(|| Status::internal("a session without content"))
+}

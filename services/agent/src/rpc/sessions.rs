@@ -1,0 +1,227 @@
+//! The `sleuth.session.v1` service: thin handlers over the sessions.
+
+use std::{num::NonZeroUsize, sync::Arc};
+
+use futures_util::{TryStreamExt as _, stream::BoxStream};
+use store::Idempotency;
+use tonic::{Request, Response, Status};
+use wire::session::{
+    CancelTurnRequest, CancelTurnResponse, CreateSessionRequest, CreateSessionResponse, Cursor,
+    DecideToolCallsRequest, DecideToolCallsResponse, DeleteSessionRequest, DeleteSessionResponse, Event,
+    GetSessionRequest, GetSessionResponse, ListEventsRequest, ListEventsResponse, ListMessagesRequest,
+    ListMessagesResponse, ListSessionsRequest, ListSessionsResponse, PostMessageRequest, PostMessageResponse,
+    SubmitToolResultsRequest, SubmitToolResultsResponse, UpdateSessionRequest, UpdateSessionResponse,
+    WatchRequest, cursor, sessions_server,
+};
+
+use super::{account, received, span, unavailable};
+use crate::sessions::{Error, Refused, Sessions, read::Unreadable};
+
+/// Events, and sessions, that one answer has at most.
+const MOST: u32 = 1000;
+
+/// The sessions' gRPC service.
+pub struct SessionService {
+    sessions: Arc<Sessions>,
+}
+
+impl std::fmt::Debug for SessionService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionService").finish_non_exhaustive()
+    }
+}
+
+impl SessionService {
+    pub(crate) fn new(sessions: Arc<Sessions>) -> Self {
+        Self { sessions }
+    }
+}
+
+impl From<Error> for Status {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Unknown(_) => Self::not_found(error.to_string()),
+            Error::OtherRequest => Self::already_exists(error.to_string()),
+            Error::Store(store::Error::UnknownLog(_)) => Self::not_found("Session not found"),
+            Error::Store(store::Error::BadName(why)) => Self::invalid_argument(why),
+            Error::Store(error) => unavailable(error),
+        }
+    }
+}
+
+impl From<Refused> for Status {
+    fn from(refused: Refused) -> Self {
+        let text = refused.to_string();
+        match refused {
+            Refused::Session(error) => error.into(),
+            Refused::OtherMessage => Self::already_exists(text),
+            Refused::NotWaiting => Self::failed_precondition(text),
+            Refused::NoSuchCall(_) => Self::invalid_argument(text),
+            Refused::NotHeard => Self::unavailable(text),
+        }
+    }
+}
+
+impl From<Unreadable> for Status {
+    fn from(unreadable: Unreadable) -> Self {
+        let text = unreadable.to_string();
+        match unreadable {
+            Unreadable::Session(error) => error.into(),
+            Unreadable::Cursor(_) | Unreadable::UnknownType(..) | Unreadable::TooMany(..) => {
+                Self::invalid_argument(text)
+            }
+        }
+    }
+}
+
+fn limit(asked: u32, usual: u32) -> NonZeroUsize {
+    let limit = if asked == 0 { usual } else { asked.min(MOST) };
+    NonZeroUsize::new(limit as usize).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Keys are unique within an account.
+fn idempotency(account: &str, key: String, digest: &[u8]) -> Result<Option<Idempotency>, Status> {
+    if key.is_empty() {
+        return Ok(None);
+    }
+    let digest =
+        digest.try_into().map_err(|_| Status::invalid_argument("request_digest: it must have 32 bytes"))?;
+    Ok(Some(Idempotency { scope: account.to_owned(), key, digest }))
+}
+
+#[tonic::async_trait]
+impl sessions_server::Sessions for SessionService {
+    type WatchStream = BoxStream<'static, Result<Event, Status>>;
+
+    async fn create_session(
+        &self,
+        request: Request<CreateSessionRequest>,
+    ) -> Result<Response<CreateSessionResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let account = account(request.caller.as_ref()).to_owned();
+        let principal = request.caller.map(|caller| caller.principal).unwrap_or_default();
+        let key = idempotency(&account, request.idempotency_key, &request.request_digest)?;
+        let settings = request.settings.unwrap_or_default();
+        let session = self.sessions.create(&account, &principal, settings, key).await?;
+        Ok(Response::new(CreateSessionResponse { session: Some(session) }))
+    }
+
+    async fn get_session(
+        &self,
+        request: Request<GetSessionRequest>,
+    ) -> Result<Response<GetSessionResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let session = self.sessions.get(&request.session_id, account(request.caller.as_ref())).await?;
+        Ok(Response::new(GetSessionResponse { session: Some(session) }))
+    }
+
+    async fn list_sessions(
+        &self,
+        request: Request<ListSessionsRequest>,
+    ) -> Result<Response<ListSessionsResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let (account, limit) = (account(request.caller.as_ref()), limit(request.limit, 100));
+        let sessions = self.sessions.list(account, &request.after_session_id, limit).await?;
+        Ok(Response::new(ListSessionsResponse { sessions }))
+    }
+
+    async fn update_session(
+        &self,
+        request: Request<UpdateSessionRequest>,
+    ) -> Result<Response<UpdateSessionResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let (account, settings) = (account(request.caller.as_ref()), request.settings.unwrap_or_default());
+        let session = self.sessions.update(&request.session_id, account, settings).await?;
+        Ok(Response::new(UpdateSessionResponse { session: Some(session) }))
+    }
+
+    async fn delete_session(
+        &self,
+        request: Request<DeleteSessionRequest>,
+    ) -> Result<Response<DeleteSessionResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        self.sessions.delete(&request.session_id, account(request.caller.as_ref())).await?;
+        Ok(Response::new(DeleteSessionResponse {}))
+    }
+
+    async fn post_message(
+        &self,
+        request: Request<PostMessageRequest>,
+    ) -> Result<Response<PostMessageResponse>, Status> {
+        let span = span("sleuth.session.v1.Sessions/PostMessage", &request);
+        let request = received(request, |asked| &mut asked.caller);
+        let message = request.message.ok_or_else(|| Status::invalid_argument("message: it is missing"))?;
+        let account = account(request.caller.as_ref());
+        let said = self.sessions.say(&request.session_id, account, message, &request.client_message_id);
+        let heard = tracing::Instrument::instrument(said, span).await?;
+        let (message, sequence, turn_id) = (Some(heard.message), heard.sequence, heard.turn);
+        Ok(Response::new(PostMessageResponse { message, sequence, turn_id }))
+    }
+
+    async fn list_messages(
+        &self,
+        request: Request<ListMessagesRequest>,
+    ) -> Result<Response<ListMessagesResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let messages = self.sessions.messages(&request.session_id, account(request.caller.as_ref())).await?;
+        Ok(Response::new(ListMessagesResponse { messages }))
+    }
+
+    async fn list_events(
+        &self,
+        request: Request<ListEventsRequest>,
+    ) -> Result<Response<ListEventsResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let ListEventsRequest { caller, session_id, cursor, filter, limit: most, before_sequence } = request;
+        // All of it from the beginning, unless the last ones are asked for.
+        let beginning = Cursor { place: Some(cursor::Place::AfterSequence(0)) };
+        let cursor = cursor.or_else(|| (most == 0 && before_sequence == 0).then_some(beginning));
+        let listed = self
+            .sessions
+            .events(&session_id, account(caller.as_ref()), cursor, filter, before_sequence, limit(most, MOST))
+            .await?;
+        Ok(Response::new(ListEventsResponse { events: listed.events, has_more: listed.more }))
+    }
+
+    async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+        let WatchRequest { caller, session_id, cursor, filter } =
+            received(request, |asked| &mut asked.caller);
+        let events = self.sessions.watch(&session_id, account(caller.as_ref()), cursor, filter).await?;
+        let events = events.map_err(|error| Status::from(Error::Store(error)));
+        Ok(Response::new(Box::pin(events)))
+    }
+
+    async fn cancel_turn(
+        &self,
+        request: Request<CancelTurnRequest>,
+    ) -> Result<Response<CancelTurnResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let reason = match request.reason.as_str() {
+            "" => "User requested cancellation".to_owned(),
+            reason => reason.to_owned(),
+        };
+        let account = account(request.caller.as_ref());
+        let cancelled = self.sessions.cancel(&request.session_id, account, reason).await?;
+        Ok(Response::new(CancelTurnResponse { cancelled }))
+    }
+
+    async fn submit_tool_results(
+        &self,
+        request: Request<SubmitToolResultsRequest>,
+    ) -> Result<Response<SubmitToolResultsResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let account = account(request.caller.as_ref());
+        let accepted = self.sessions.bring(&request.session_id, account, request.results).await?;
+        Ok(Response::new(SubmitToolResultsResponse { accepted }))
+    }
+
+    async fn decide_tool_calls(
+        &self,
+        request: Request<DecideToolCallsRequest>,
+    ) -> Result<Response<DecideToolCallsResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let account = account(request.caller.as_ref());
+        let accepted = self.sessions.decide(&request.session_id, account, request.decisions).await?;
+        Ok(Response::new(DecideToolCallsResponse { accepted }))
+    }
+}

@@ -1,0 +1,350 @@
+//! The events of a session as its readers get them: filtered, with what is not stored put in.
+
+use std::{collections::HashSet, num::NonZeroUsize, sync::Arc};
+
+use domain::{Limits, LogId, Run, RunId};
+use futures_util::{Stream, TryStreamExt as _, stream};
+use store::{Store, follow};
+use wire::{
+    SESSION_EVENTS,
+    session::{
+        Cursor, Event, Filter, LlmGeneration, Message, PlacedMessage, ToolResultPart, content_part, cursor,
+        event::Data,
+    },
+};
+
+use super::{
+    Error, Sessions,
+    ids::{self, BadEvent},
+    name, record,
+    record::Entry,
+    turn::{each, fold},
+    words,
+};
+
+/// Names that a filter may have.
+const NAMES: usize = 64;
+/// Entries that are looked at together, backwards.
+const WINDOW: u64 = 512;
+
+/// Why events cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    #[error(transparent)]
+    Session(#[from] Error),
+    #[error(transparent)]
+    Cursor(#[from] BadEvent),
+    #[error("{0}: unknown event type '{1}'")]
+    UnknownType(&'static str, String),
+    #[error("{0}: {1} event types, and at most {NAMES} may be named")]
+    TooMany(&'static str, usize),
+}
+
+impl From<store::Error> for Unreadable {
+    fn from(error: store::Error) -> Self {
+        Self::Session(error.into())
+    }
+}
+
+/// Which events a reader wants.
+struct Wanted {
+    names: HashSet<&'static str>,
+    accumulated: bool,
+}
+
+impl Wanted {
+    fn of(filter: Option<Filter>) -> Result<Self, Unreadable> {
+        let Filter { types, exclude, no_accumulated } = filter.unwrap_or_default();
+        let only = known("types", &types)?;
+        let not = known("exclude", &exclude)?;
+        let all = SESSION_EVENTS.into_iter().filter(|name| only.is_empty() || only.contains(name));
+        let names = all.filter(|name| !not.contains(name)).collect();
+        Ok(Self { names, accumulated: !no_accumulated })
+    }
+}
+
+fn known(parameter: &'static str, names: &[String]) -> Result<HashSet<&'static str>, Unreadable> {
+    if names.len() > NAMES {
+        return Err(Unreadable::TooMany(parameter, names.len()));
+    }
+    let find = |name: &String| SESSION_EVENTS.into_iter().find(|known| known == name);
+    names
+        .iter()
+        .map(|name| find(name).ok_or_else(|| Unreadable::UnknownType(parameter, name.clone())))
+        .collect()
+}
+
+/// Tells one reader what happens in a session.
+struct Teller {
+    store: Arc<dyn Store>,
+    log: LogId,
+    wanted: Wanted,
+    /// What was said of the messages that go on, each since its first event.
+    said: Text,
+    thought: Text,
+    /// The run that was looked at last, up to a position.
+    run: Option<(RunId, u64, Run)>,
+}
+
+#[derive(Default)]
+struct Text {
+    began: u64,
+    text: String,
+}
+
+impl Teller {
+    /// The event of an entry, if the reader wants it.
+    async fn tell(&mut self, entry: Entry) -> Result<Option<Event>, store::Error> {
+        if !self.wanted.names.contains(name(&entry)) {
+            return Ok(None);
+        }
+        let Entry { sequence, time, record } = entry;
+        let Some(mut event) = record.event else { return Ok(None) };
+        event.id = ids::event(self.log.as_str(), sequence, time);
+        event.sequence = sequence;
+        event.time = Some(wire::time(time));
+        self.log.as_str().clone_into(&mut event.session_id);
+        let began = record.message_began;
+        match &mut event.data {
+            Some(Data::OutputMessageDelta(delta)) if self.wanted.accumulated => {
+                let so_far = self.said(began, sequence, &delta.delta, |data| match data {
+                    Data::OutputMessageDelta(delta) => Some(&delta.delta),
+                    _ => None,
+                });
+                delta.accumulated = Some(so_far.await?);
+            }
+            Some(Data::ReasonThinkingDelta(delta)) if self.wanted.accumulated => {
+                std::mem::swap(&mut self.said, &mut self.thought);
+                let so_far = self.said(began, sequence, &delta.delta, |data| match data {
+                    Data::ReasonThinkingDelta(delta) => Some(&delta.delta),
+                    _ => None,
+                });
+                delta.accumulated = Some(so_far.await?);
+                std::mem::swap(&mut self.said, &mut self.thought);
+            }
+            Some(Data::LlmGeneration(generation)) => {
+                let run = RunId::new(record.run_id);
+                self.put_in_prompt(generation, run, record.run_position).await?;
+            }
+            _ => {}
+        }
+        Ok(Some(event))
+    }
+
+    /// All text of a message up to an event of it.
+    async fn said(
+        &mut self,
+        began: u64,
+        sequence: u64,
+        new: &str,
+        piece: impl Fn(&Data) -> Option<&String>,
+    ) -> Result<String, store::Error> {
+        if self.said.began != began {
+            let mut text = String::new();
+            record::range(&*self.store, &self.log, began, sequence - 1, |entry| {
+                text.extend(entry.data().and_then(&piece).map(String::as_str));
+            })
+            .await?;
+            self.said = Text { began, text };
+        }
+        self.said.text.push_str(new);
+        Ok(self.said.text.clone())
+    }
+
+    /// What the model was told is in the log of its run.
+    async fn put_in_prompt(
+        &mut self,
+        generation: &mut LlmGeneration,
+        run: RunId,
+        position: u64,
+    ) -> Result<(), store::Error> {
+        let last = position.saturating_sub(1);
+        let (before, mut folded) = match self.run.take() {
+            Some((same, seen, folded)) if same == run && seen <= last => (seen, folded),
+            Some(_) | None => (0, Run::new(Limits::default())),
+        };
+        let mut time = domain::Timestamp::default();
+        let log = LogId::from(&run);
+        match each(&*self.store, &run, before, last, |event| {
+            fold(&mut folded, event);
+            time = event.time;
+        })
+        .await
+        {
+            // A run that is no longer kept is told without what the model was told.
+            Ok(()) | Err(store::Error::UnknownLog(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let messages = folded.messages().iter().enumerate();
+        generation.messages =
+            messages.map(|(at, message)| words::told(&format!("{log}/{at}"), time, message)).collect();
+        self.run = Some((run, last, folded));
+        Ok(())
+    }
+}
+
+/// Events that a list has, and whether there are more.
+pub(crate) struct Listed {
+    pub events: Vec<Event>,
+    pub more: bool,
+}
+
+impl Sessions {
+    /// The events after a place, or from now on, for as long as they are read.
+    pub(crate) async fn watch(
+        &self,
+        id: &str,
+        account: &str,
+        cursor: Option<Cursor>,
+        filter: Option<Filter>,
+    ) -> Result<impl Stream<Item = Result<Event, store::Error>> + Send + 'static, Unreadable> {
+        let entry = self.find(id, account).await?;
+        let after = place(id, cursor)?.unwrap_or(entry.position);
+        let teller = self.teller(entry.log.clone(), filter)?;
+        let entries = follow(self.store(), entry.log, after);
+        let entries = entries.try_filter_map(async |event| Ok(record::decode(&event)));
+        let telling = (Box::pin(entries), teller);
+        Ok(stream::try_unfold(telling, |(mut entries, mut teller)| async move {
+            while let Some(entry) = entries.try_next().await? {
+                if let Some(event) = teller.tell(entry).await? {
+                    return Ok(Some((event, (entries, teller))));
+                }
+            }
+            Ok(None)
+        }))
+    }
+
+    /// Events: the first ones after a place, or the last ones.
+    pub(crate) async fn events(
+        &self,
+        id: &str,
+        account: &str,
+        cursor: Option<Cursor>,
+        filter: Option<Filter>,
+        before: u64,
+        limit: NonZeroUsize,
+    ) -> Result<Listed, Unreadable> {
+        let entry = self.find(id, account).await?;
+        let end = if before == 0 { entry.position } else { entry.position.min(before - 1) };
+        let mut teller = self.teller(entry.log.clone(), filter)?;
+        match place(id, cursor)? {
+            Some(after) => Ok(self.first(&entry.log, &mut teller, after, end, limit).await?),
+            None => Ok(self.last(&entry.log, &mut teller, end, limit).await?),
+        }
+    }
+
+    async fn first(
+        &self,
+        log: &LogId,
+        teller: &mut Teller,
+        after: u64,
+        end: u64,
+        limit: NonZeroUsize,
+    ) -> Result<Listed, store::Error> {
+        let (mut events, mut after) = (Vec::new(), after);
+        while after < end {
+            let page = record::page(&*self.store(), log, after).await?;
+            let Some(newest) = page.last().map(|entry| entry.sequence) else { break };
+            for entry in page.into_iter().filter(|entry| entry.sequence <= end) {
+                if events.len() == limit.get() {
+                    return Ok(Listed { events, more: true });
+                }
+                events.extend(teller.tell(entry).await?);
+            }
+            after = newest;
+        }
+        Ok(Listed { events, more: false })
+    }
+
+    async fn last(
+        &self,
+        log: &LogId,
+        teller: &mut Teller,
+        end: u64,
+        limit: NonZeroUsize,
+    ) -> Result<Listed, store::Error> {
+        let (mut wanted, mut end) = (Vec::new(), end);
+        while end > 0 && wanted.len() <= limit.get() {
+            let start = end.saturating_sub(WINDOW);
+            let mut window = Vec::new();
+            record::range(&*self.store(), log, start, end, |entry| {
+                if teller.wanted.names.contains(name(&entry)) {
+                    window.push(entry);
+                }
+            })
+            .await?;
+            window.append(&mut wanted);
+            wanted = window;
+            end = start;
+        }
+        let more = wanted.len() > limit.get();
+        let mut events = Vec::new();
+        let cut = wanted.len().saturating_sub(limit.get());
+        for entry in wanted.drain(cut..) {
+            events.extend(teller.tell(entry).await?);
+        }
+        Ok(Listed { events, more })
+    }
+
+    /// The messages of the conversation, oldest first.
+    pub(crate) async fn messages(&self, id: &str, account: &str) -> Result<Vec<PlacedMessage>, Error> {
+        let entry = self.find(id, account).await?;
+        let mut messages = Vec::new();
+        record::range(&*self.store(), &entry.log, 0, entry.position, |entry| {
+            let (sequence, time) = (entry.sequence, entry.time);
+            let message = entry
+                .record
+                .event
+                .and_then(|event| event.data)
+                .and_then(|data| message(data, sequence, time));
+            messages.extend(message.map(|message| PlacedMessage { message: Some(message), sequence }));
+        })
+        .await?;
+        Ok(messages)
+    }
+
+    fn teller(&self, log: LogId, filter: Option<Filter>) -> Result<Teller, Unreadable> {
+        let wanted = Wanted::of(filter)?;
+        let (said, thought) = Default::default();
+        Ok(Teller { store: self.store(), log, wanted, said, thought, run: None })
+    }
+}
+
+/// The message that an event has.
+fn message(data: Data, sequence: u64, time: domain::Timestamp) -> Option<Message> {
+    match data {
+        Data::InputMessage(input) => input.message,
+        Data::OutputMessageCompleted(completed) => completed.message,
+        Data::ToolCompleted(completed) => {
+            let text = completed.result.first().and_then(|part| match &part.part {
+                Some(content_part::Part::Text(text)) => {
+                    Some(serde_json::Value::String(text.clone()).to_string())
+                }
+                _ => None,
+            });
+            let result = ToolResultPart {
+                tool_call_id: completed.tool_call_id.clone(),
+                result_json: text,
+                error: completed.error,
+            };
+            let part = wire::session::ContentPart { part: Some(content_part::Part::ToolResult(result)) };
+            Some(Message {
+                id: ids::named("message_", &format!("{}/{sequence}", completed.tool_call_id)),
+                role: "tool_result".to_owned(),
+                content: vec![part],
+                created_at: Some(wire::time(time)),
+                ..Message::default()
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The sequence after which a reader begins, if one is given.
+fn place(session: &str, cursor: Option<Cursor>) -> Result<Option<u64>, BadEvent> {
+    match cursor.and_then(|cursor| cursor.place) {
+        Some(cursor::Place::SinceId(id)) => ids::sequence(session, &id).map(Some),
+        Some(cursor::Place::AfterSequence(sequence)) => Ok(Some(sequence)),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,300 @@
+//! A turn that goes on: what it was asked, which runs it has had, what it waits for.
+
+use std::{collections::HashSet, sync::Arc};
+
+use domain::{AgentId, CallId, Event, LogId, Permission, Run, RunId, Timestamp};
+use futures_util::stream::BoxStream;
+use store::Store;
+use tokio::time::Instant;
+use wire::session::{Message, ToolDecision, ToolResult, event::Data, tool_decision};
+
+use super::{
+    failure::Disclosure,
+    project::{Ending, Projection, Providers, Settlement, TurnIds, millis},
+    record::{Entry, Standing},
+    words,
+};
+use crate::runs::{Brought, Decision, Reading};
+
+/// What the model reads of a call whose result did not come.
+pub(super) const TOO_LATE: &str = "Not run: the client did not bring a result in time.";
+/// What it reads of a call that nobody waits for any more.
+pub(super) const INTERRUPTED: &str = "Not run: the user said something new before this call was settled.";
+/// What it reads of a call that was stopped.
+pub(super) const STOPPED: &str = "Stopped: the turn was cancelled.";
+
+/// Events of a run, in chunks that were there together.
+pub(super) type RunEvents = BoxStream<'static, Result<Vec<Arc<Event>>, store::Error>>;
+
+/// A run that the turn follows.
+pub(super) struct Following {
+    pub run: RunId,
+    pub events: RunEvents,
+    /// When the run counts as lost.
+    pub until: Instant,
+    /// Keeps the run read.
+    pub _reading: Reading,
+}
+
+/// What the turn does now.
+pub(super) enum Doing {
+    /// It has to begin a run.
+    Beginning,
+    Following(Box<Following>),
+    /// It waits for the client until a deadline.
+    Waiting(Instant),
+}
+
+/// What a person or program said in the turn.
+pub(super) struct Said {
+    pub sequence: u64,
+    pub message: Message,
+}
+
+/// A turn.
+pub(super) struct Turn {
+    pub projection: Projection,
+    pub doing: Doing,
+    pub began_at: u64,
+    pub began: Timestamp,
+    /// What was said, oldest first. The first message began the turn.
+    pub said: Vec<Said>,
+    /// The newest of these that a run was given, by its sequence.
+    pub given: u64,
+    /// Runs that were begun.
+    pub runs: u32,
+    /// The newest run, which has the conversation; of an earlier turn if this one has none.
+    pub run: Option<RunId>,
+    /// What the client brought for the calls of the newest run.
+    pub brought: Brought,
+    /// Entries of the inbox that this turn has dealt with.
+    pub causes: HashSet<String>,
+    /// The event that began the message that is said, and the one that began the thinking before it.
+    pub message_began: u64,
+    pub thinking_began: u64,
+}
+
+impl Turn {
+    /// A turn that a message begins, whose first event has this sequence.
+    pub(super) fn new(
+        ids: TurnIds,
+        message: Message,
+        began_at: u64,
+        began: Timestamp,
+        run: Option<RunId>,
+        providers: Providers,
+    ) -> Self {
+        let asked = message.controls.as_ref().and_then(|controls| controls.error_disclosure.as_deref());
+        Self {
+            projection: Projection::new(ids, Disclosure::asked(asked), providers),
+            doing: Doing::Beginning,
+            began_at,
+            began,
+            said: vec![Said { sequence: began_at, message }],
+            given: 0,
+            runs: 0,
+            run,
+            brought: Brought::default(),
+            causes: HashSet::new(),
+            message_began: 0,
+            thinking_began: 0,
+        }
+    }
+
+    /// The turn that goes on in a session that another process left, and how far its newest run was seen.
+    pub(super) async fn taken_over(
+        store: &dyn Store,
+        standing: &Standing,
+        ids: TurnIds,
+        providers: Providers,
+    ) -> Result<Option<(Self, u64)>, store::Error> {
+        let Some(first) = standing.turn.first() else { return Ok(None) };
+        let Some(Data::InputMessage(input)) = first.data() else { return Ok(None) };
+        let message = input.message.clone().unwrap_or_default();
+        let run = (!standing.rest.run_id.is_empty()).then(|| RunId::new(&*standing.rest.run_id));
+        let mut turn = Self::new(ids, message, first.sequence, first.time, run, providers);
+        turn.said.clear();
+        let mut seen = 0;
+        for entry in &standing.turn {
+            seen = turn.replay(store, entry, seen).await?;
+        }
+        Ok(Some((turn, seen)))
+    }
+
+    /// Takes an entry of the log into account, and the part of a run that it was made of.
+    async fn replay(&mut self, store: &dyn Store, entry: &Entry, seen: u64) -> Result<u64, store::Error> {
+        let record = &entry.record;
+        if !record.cause.is_empty() {
+            self.causes.insert(record.cause.clone());
+        }
+        if !record.run_id.is_empty() {
+            let run = RunId::new(&*record.run_id);
+            let seen = if self.runs > 0 && self.run.as_ref() == Some(&run) { seen } else { 0 };
+            if seen == 0 {
+                self.begins(run.clone());
+            }
+            let projection = &mut self.projection;
+            let given = &mut self.given;
+            each(store, &run, seen, record.run_position, |event| {
+                *given = given_to(event).unwrap_or(*given);
+                projection.apply(event);
+            })
+            .await?;
+            self.note(entry);
+            return Ok(record.run_position.max(seen));
+        }
+        match entry.data() {
+            Some(Data::InputMessage(input)) => {
+                let message = input.message.clone().unwrap_or_default();
+                self.said.push(Said { sequence: entry.sequence, message });
+            }
+            Some(Data::ToolCompleted(completed)) => {
+                let id = CallId::new(&*completed.tool_call_id);
+                let why = completed.error.clone().unwrap_or_default();
+                self.projection.settle(entry.time, &id, &Settlement::without("error", &why));
+                self.brought.decisions.insert(id, Decision::Denied(why));
+            }
+            _ => {}
+        }
+        Ok(seen)
+    }
+
+    /// The event that began what a delta is a piece of.
+    pub(super) fn began(&self, delta: &Data) -> u64 {
+        match delta {
+            Data::OutputMessageDelta(_) => self.message_began,
+            Data::ReasonThinkingDelta(_) => self.thinking_began,
+            _ => 0,
+        }
+    }
+
+    /// Remembers where messages begin.
+    pub(super) fn note(&mut self, entry: &Entry) {
+        match entry.data() {
+            Some(Data::OutputMessageStarted(_)) => self.message_began = entry.sequence,
+            Some(Data::ReasonThinkingStarted(_)) => self.thinking_began = entry.sequence,
+            _ => {}
+        }
+    }
+
+    /// A run begins.
+    pub(super) fn begins(&mut self, run: RunId) {
+        self.runs += 1;
+        self.run = Some(run);
+        self.brought = Brought::default();
+    }
+
+    /// What was said and not yet given to a run.
+    pub(super) fn unheard(&self) -> &[Said] {
+        let heard = self.said.iter().take_while(|said| said.sequence <= self.given).count();
+        &self.said[heard..]
+    }
+
+    /// The newest thing that was said.
+    pub(super) fn last_said(&self) -> u64 {
+        self.said.last().map_or(0, |said| said.sequence)
+    }
+
+    /// What the client may bring now, and has not.
+    pub(super) fn waits_for(&self) -> (Vec<CallId>, Vec<CallId>) {
+        let (calls, mut approvals) = self.projection.pending();
+        approvals.retain(|id| !self.brought.decisions.contains_key(id));
+        (calls, approvals)
+    }
+
+    /// A call of the client's has ended.
+    pub(super) fn bring(&mut self, id: &CallId, result: &ToolResult) -> Settlement {
+        if result.error.is_empty() {
+            let text = plain(&result.result_json);
+            self.brought.results.insert(id.clone(), text.clone());
+            Settlement { status: "success", text, error: None, ran: true }
+        } else {
+            self.brought.decisions.insert(id.clone(), Decision::Denied(result.error.clone()));
+            Settlement::without("error", &result.error)
+        }
+    }
+
+    /// A person decided about a call; `None` if it is to run.
+    pub(super) fn decide(&mut self, id: &CallId, decision: ToolDecision) -> Option<Settlement> {
+        match decision.decision {
+            Some(tool_decision::Decision::Grant(grant)) => {
+                let run = self.run.clone()?;
+                let permission = Permission { run, grant, standing: decision.standing_grants };
+                self.brought.decisions.insert(id.clone(), Decision::Approved(permission));
+                None
+            }
+            Some(tool_decision::Decision::Denial(why)) => Some(self.deny("error", id, &why)),
+            None => Some(self.deny("error", id, STOPPED)),
+        }
+    }
+
+    /// A call does not run.
+    pub(super) fn deny(&mut self, status: &'static str, id: &CallId, why: &str) -> Settlement {
+        self.brought.decisions.insert(id.clone(), Decision::Denied(why.to_owned()));
+        Settlement::without(status, why)
+    }
+
+    /// How the newest run ended, if it has.
+    pub(super) fn ending(&self) -> Option<&Ending> {
+        self.projection.ending()
+    }
+
+    /// Milliseconds since the turn began.
+    pub(super) fn age(&self, now: Timestamp) -> u64 {
+        millis(self.began, now)
+    }
+
+    /// The text that the turn answers.
+    pub(super) fn question(&self) -> Option<String> {
+        self.said.first().map(|said| words::words(&said.message)).filter(|text| !text.is_empty())
+    }
+}
+
+/// The conversation of a run.
+pub(super) async fn conversation(
+    store: &dyn Store,
+    run: &RunId,
+) -> Result<Vec<domain::Message>, store::Error> {
+    let mut folded = Run::new(domain::Limits::default());
+    each(store, run, 0, u64::MAX, |event| fold(&mut folded, event)).await?;
+    Ok(folded.messages().to_vec())
+}
+
+/// Takes an event of a run into account. What agents of the agent do is no part of its conversation.
+pub(super) fn fold(run: &mut Run, event: &Event) {
+    if event.agent == AgentId::main() {
+        run.apply(&event.kind);
+    }
+}
+
+/// Which of the things that were said a run was given, if an event tells.
+pub(super) fn given_to(event: &Event) -> Option<u64> {
+    match &event.kind {
+        domain::EventKind::RunStarted(started) => started.setup.keeper.rsplit(' ').next()?.parse().ok(),
+        _ => None,
+    }
+}
+
+/// Looks at the events of a run after a position and up to another one.
+pub(super) async fn each(
+    store: &dyn Store,
+    run: &RunId,
+    after: u64,
+    last: u64,
+    mut look: impl FnMut(&Event),
+) -> Result<(), store::Error> {
+    const PAGE: std::num::NonZeroUsize = std::num::NonZeroUsize::new(512).unwrap();
+    let (log, mut after) = (LogId::from(run), after);
+    while after < last {
+        let page = store.read(&log, after, PAGE).await?;
+        let Some(newest) = page.last().map(|event| event.position) else { break };
+        after = newest;
+        page.iter().filter(|event| event.position <= last).for_each(|event| look(event));
+    }
+    Ok(())
+}
+
+/// What a JSON value says: a text as it is, anything else as JSON.
+fn plain(json: &str) -> String {
+    serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned())
+}
