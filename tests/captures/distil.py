@@ -20,6 +20,7 @@ COVERED = re.compile(
     r"get_(healthz|readyz|model)|auth_\w+|bad_\w+|method_not_allowed|not_found|no_content_type|unknown_field_ok"
     r"|(chat|stream)_(plain|1tool|1tool_say|2rounds_3tools|followup|llm_\d+|unknown_model)"
     r"|frontend_\w+|compaction_stream"
+    r"|approval_(1_request|hard_blocked|resume_nothing_pending)|(chat|stream)_approval_disabled"
     r"|chat_(model_second|structured|tool_unknown)"
     r"|(stream_)?investigate(_llm_\d+)?|issue_chat(_1tool)?|workload_health_(chat|check)"
     r"|stream_(additional_prompt_fast|image|passthrough_ids|todowrite|unicode|tool_(exit1|nodata|timeout|unknown))"

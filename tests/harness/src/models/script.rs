@@ -197,10 +197,20 @@ fn arguments(args: Value) -> String {
     }
 }
 
-/// The last script in a text.
+/// The last script in a text. A script may have others in its texts, for agents that it starts.
 fn parse(text: &str) -> Option<Script> {
-    let (_, rest) = text.rsplit_once(MARK)?;
-    serde_json::Deserializer::from_str(rest).into_iter().next()?.ok()
+    let (mut rest, mut last) = (text, None);
+    while let Some((_, after)) = rest.split_once(MARK) {
+        let mut scripts = serde_json::Deserializer::from_str(after).into_iter();
+        rest = match scripts.next() {
+            Some(Ok(script)) => {
+                last = Some(script);
+                &after[scripts.byte_offset()..]
+            }
+            Some(Err(_)) | None => after,
+        };
+    }
+    last
 }
 
 #[cfg(test)]
