@@ -28,7 +28,8 @@ fn agent(task: &Value) -> Value {
 }
 
 fn bash(command: &str) -> Value {
-    json!({ "name": "bash", "args": { "command": command, "suggested_prefixes": ["echo", "tail"] } })
+    let prefix = command.split(' ').next();
+    json!({ "name": "bash", "args": { "command": command, "suggested_prefixes": [prefix] } })
 }
 
 fn ask(question: String, depth: u32, number: u32) -> ChatRequest {
