@@ -65,7 +65,7 @@ impl From<EventKind> for Kind {
                 waits: started.waits,
                 subagents: Some(started.subagents.into()),
                 call_id: started.call.as_ref().map(|call| call.as_str().to_owned()).unwrap_or_default(),
-                setup: Some(started.setup.into()),
+                setup: Some((*started.setup).into()),
             }),
             EventKind::RunRecovered => Self::RunRecovered(wire::RunRecovered {}),
             EventKind::SessionRecord(SessionRecord { bytes: record, busy }) => {
@@ -193,7 +193,7 @@ impl TryFrom<Kind> for EventKind {
                 waits: started.waits,
                 subagents: started.subagents.unwrap_or_default().into(),
                 call: non_empty(started.call_id).map(CallId::new),
-                setup: started.setup.unwrap_or_default().into(),
+                setup: Box::new(started.setup.unwrap_or_default().into()),
                 context_window: started.context_window,
                 max_output_tokens: started.max_output_tokens,
                 account: started.account,

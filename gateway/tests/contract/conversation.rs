@@ -21,7 +21,7 @@ pub(crate) fn started(messages: Vec<Message>) -> EventKind {
         subagents: domain::Subagents::default(),
         call: None,
         approvals: true,
-        setup: domain::RunSetup::default(),
+        setup: Box::default(),
         account: "default".to_owned(),
         principal: String::new(),
     })

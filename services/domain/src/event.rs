@@ -213,7 +213,7 @@ pub struct RunStarted {
     /// For a subagent: the call of its parent that started it.
     pub call: Option<CallId>,
     /// What whoever takes the run over needs beside its events.
-    pub setup: RunSetup,
+    pub setup: Box<RunSetup>,
     /// Account that owns the run.
     pub account: String,
     /// Who asked.

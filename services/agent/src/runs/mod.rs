@@ -363,7 +363,7 @@ fn started(
         waits: question.waits,
         subagents: question.subagents,
         call: None,
-        setup: RunSetup {
+        setup: Box::new(RunSetup {
             system: system.to_owned(),
             response_format: question.form.as_ref().map(|form| form.format.to_string()).unwrap_or_default(),
             limits: question.limits,
@@ -371,7 +371,7 @@ fn started(
             profile: context.profile,
             standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
             keeper: question.keeper.clone(),
-        },
+        }),
         context_window: model.info().context_window,
         max_output_tokens: model.info().max_output_tokens,
         account: question.account.clone(),

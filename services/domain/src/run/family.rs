@@ -143,7 +143,7 @@ impl Family {
             approvals: main.approvals && main.waits,
             subagents,
             call: Some(call.clone()),
-            setup: RunSetup { limits: main.setup.limits, ..RunSetup::default() },
+            setup: Box::new(RunSetup { limits: main.setup.limits, ..RunSetup::default() }),
             ..main.clone()
         };
         self.join(&child, Some(agent), &started);

@@ -208,7 +208,7 @@ fn started(messages: Vec<Message>) -> RunStarted {
         waits: false,
         subagents: Subagents::default(),
         call: None,
-        setup: RunSetup::default(),
+        setup: Box::default(),
         account: String::new(),
         principal: String::new(),
     }

@@ -141,7 +141,7 @@ pub(crate) fn began() -> EventKind {
         subagents: domain::Subagents::default(),
         call: None,
         approvals: false,
-        setup: domain::RunSetup::default(),
+        setup: Box::default(),
         runbooks: vec![],
         account: "acme".into(),
         principal: "someone".into(),

@@ -22,7 +22,7 @@ fn run(percent: Option<u64>, window: u64) -> (Run, Step) {
         subagents: crate::Subagents::default(),
         call: None,
         approvals: false,
-        setup: crate::RunSetup::default(),
+        setup: Box::default(),
         account: String::new(),
         principal: String::new(),
     }));

@@ -26,7 +26,7 @@ fn start(subagents: Subagents) -> RunStarted {
         waits: true,
         subagents,
         call: None,
-        setup: RunSetup { limits: limits(), ..RunSetup::default() },
+        setup: Box::new(RunSetup { limits: limits(), ..RunSetup::default() }),
         account: String::new(),
         principal: String::new(),
     }
