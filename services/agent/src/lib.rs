@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use model::Catalogue;
 use store::Store;
-use wire::{Transport, agent::agent_server::AgentServer, session::sessions_server::SessionsServer};
+use wire::{agent::agent_server::AgentServer, session::sessions_server::SessionsServer};
 
 pub use config::Config;
 pub use prompt::EnabledPrompts;
@@ -33,6 +33,7 @@ pub use runbooks::{RunbookError, Runbooks};
 use runs::Runs;
 use sessions::Sessions;
 use tools::Tools;
+pub use tools::executors::{Dial, Discovered};
 
 /// A running agent. Cloning gives another handle to it.
 #[derive(Clone)]
@@ -48,9 +49,9 @@ impl std::fmt::Debug for Agent {
 }
 
 impl Agent {
-    /// An agent that asks these models, calls the tools behind `executor` and writes to `log`.
-    pub fn new(config: Config, models: Catalogue, executor: Transport, log: Arc<dyn Store>) -> Self {
-        let tools = Tools::new(executor, config.runbooks.clone());
+    /// An agent that asks these models, calls the tools of these executors and writes to `log`.
+    pub fn new(config: Config, models: Catalogue, executors: Discovered, log: Arc<dyn Store>) -> Self {
+        let tools = Tools::new(executors, config.runbooks.clone());
         let runs = Arc::new(Runs::new(config, models, tools, log));
         Self { sessions: Arc::new(Sessions::new(Arc::clone(&runs))), runs }
     }

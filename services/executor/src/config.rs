@@ -1,6 +1,6 @@
 //! What an executor is told when it starts.
 
-use std::{ffi::OsString, path::PathBuf, str::FromStr, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, str::FromStr, time::Duration};
 
 use grants::KeyRing;
 
@@ -93,6 +93,9 @@ pub struct Config {
     pub output_limit: u64,
     /// What commands may see, reach and use.
     pub sandbox: Setting,
+    /// What its operator calls it, such as `cluster=prod`. Default: nothing. `SLEUTH_EXECUTOR_LABELS`, separated by
+    /// commas.
+    pub labels: BTreeMap<String, String>,
     /// How often an execution says that it still runs. Default 5 s.
     pub heartbeat: Duration,
 }
@@ -193,6 +196,7 @@ impl Config {
             idle_timeout: seconds("SLEUTH_EXECUTOR_IDLE_TIMEOUT", 300)?,
             output_limit: number(get, "SLEUTH_EXECUTOR_OUTPUT_LIMIT", 1 << 30)?,
             sandbox: Setting::from_env(get)?,
+            labels: labels(get)?,
             heartbeat: Duration::from_secs(5),
         })
     }
@@ -270,6 +274,15 @@ fn prefixes(get: &dyn Fn(&str) -> Option<String>, name: &str) -> Vec<String> {
     let text = get(name).unwrap_or_default();
     let prefixes = text.split([',', '\n']).map(str::trim).filter(|prefix| !prefix.is_empty());
     prefixes.map(str::to_owned).collect()
+}
+
+fn labels(get: &dyn Fn(&str) -> Option<String>) -> Result<BTreeMap<String, String>, ConfigError> {
+    const NAME: &str = "SLEUTH_EXECUTOR_LABELS";
+    let pairs = prefixes(get, NAME).into_iter().map(|pair| match pair.split_once('=') {
+        Some((key, value)) => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        None => Err(ConfigError::Own { name: NAME, wanted: "pairs KEY=VALUE", value: pair }),
+    });
+    pairs.collect()
 }
 
 fn environment(get: &dyn Fn(&str) -> Option<String>) -> Vec<(OsString, OsString)> {

@@ -129,7 +129,6 @@ impl Listener {
 /// # Errors
 /// [`Error::NotAService`] if the address cannot be read.
 pub fn channel(service: &str) -> Result<Channel, Error> {
-    let unreadable = || Error::NotAService(service.to_owned());
     if let Some(path) = service.strip_prefix("unix:") {
         let path = PathBuf::from(path);
         let connector = service_fn(move |_: Uri| {
@@ -138,11 +137,17 @@ pub fn channel(service: &str) -> Result<Channel, Error> {
         });
         return Ok(tuned(Endpoint::from_static("http://unix")).connect_with_connector_lazy(connector));
     }
+    Ok(endpoint(service)?.connect_lazy())
+}
+
+/// What is to be known to call `http://HOST:PORT`.
+pub(crate) fn endpoint(service: &str) -> Result<Endpoint, Error> {
+    let unreadable = || Error::NotAService(service.to_owned());
     let endpoint = Endpoint::from_shared(service.to_owned()).map_err(|_| unreadable())?;
     if endpoint.uri().host().is_none() || endpoint.uri().scheme_str() != Some("http") {
         return Err(unreadable());
     }
-    Ok(tuned(endpoint).connect_lazy())
+    Ok(tuned(endpoint))
 }
 
 fn tuned(endpoint: Endpoint) -> Endpoint {

@@ -5,6 +5,7 @@
 //! * [`auth`]: API keys
 //! * [`clock`]: the time
 //! * [`grpc`]: serving on either kind of address
+//! * [`place`]: one process of a service
 //! * [`propagation`]: W3C trace context in and out
 //! * [`scope`]: what a key may be used for; [`token`]: the text of keys that are kept in a store
 //! * [`signals`]: the wish of the operating system that the process ends
@@ -14,6 +15,7 @@ pub mod address;
 pub mod auth;
 pub mod clock;
 pub mod grpc;
+pub mod place;
 pub mod propagation;
 pub mod scope;
 pub mod signals;

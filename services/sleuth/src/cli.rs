@@ -123,7 +123,8 @@ pub(crate) struct Agent {
     /// Where to listen for gRPC. [default: 127.0.0.1:50051]
     #[arg(long, env = "SLEUTH_GRPC", value_name = "ADDRESS")]
     pub(crate) grpc: Option<String>,
-    /// The executor that runs its tools. [default: http://127.0.0.1:50052]
+    /// The executors that run its tools, separated by commas. All addresses of a name count, and are looked up again.
+    /// [default: http://127.0.0.1:50052]
     #[arg(long, env = "SLEUTH_EXECUTOR", value_name = "URL")]
     pub(crate) executor: Option<String>,
     /// Where to serve /metrics and /healthz over HTTP. Not served unless given.

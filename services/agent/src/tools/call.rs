@@ -6,16 +6,20 @@ use bytes::Bytes;
 use domain::{
     CallId, EventKind, OutputStream, Permission, Printed, RunId, ToolCall, ToolProfile, ToolResult,
 };
+use futures_util::future::join_all;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
-use tonic::{Code, Request, Status, Streaming};
+use tonic::{Request, Status, Streaming};
 use tracing::Instrument as _;
 use wire::executor::{self, EffectClass, ExecuteEvent, execute_event::Kind};
 
-use super::{executor::Client, result};
+use super::{
+    executors::{self, Busy, Client, Pool, Wish},
+    result,
+};
 
 /// An executor says something every five seconds while a call runs; after this silence it is lost.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -26,6 +30,8 @@ const CANCEL_TIME: Duration = Duration::from_secs(5);
 /// What the model reads of a call whose end nobody knows.
 const UNKNOWN: &str = "The executor that ran this call was lost, and nobody knows whether it did what it was asked. \
     It was not run again. Look at the state of things before you try once more.";
+/// How often a call that only reads begins again elsewhere because its executor was lost.
+const MOVES: u32 = 2;
 /// Pieces of output that wait for the run to take them; then the executor waits.
 const BACKLOG: usize = 16;
 
@@ -59,6 +65,14 @@ impl Context {
         }
     }
 
+    /// The session, if it has files: these are where its first call was.
+    pub(super) fn files(&self) -> Option<&str> {
+        match self.profile {
+            ToolProfile::Holmes => None,
+            ToolProfile::Harness => Some(&self.session),
+        }
+    }
+
     pub(super) fn caller(&self) -> executor::Caller {
         executor::Caller { account: self.account.clone(), principal: self.principal.clone() }
     }
@@ -76,7 +90,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(super) fn start(
-        client: Client,
+        pool: Arc<Pool>,
         call: ToolCall,
         permission: Option<Permission>,
         before: Option<Printed>,
@@ -85,10 +99,11 @@ impl Running {
         let (output_to, output) = mpsc::channel(BACKLOG);
         let (result_to, result) = oneshot::channel();
         let span = span(&call);
-        let execution = Execution::new(client, &call, permission, context);
+        let execution = Execution::new(pool, &call, permission, context);
         let context = context.clone();
         let task = async move {
-            let output = Output { to: output_to, skip: before.unwrap_or_default() };
+            let output =
+                Output { to: output_to, skip: before.unwrap_or_default(), passed: Printed::default() };
             let finished = execution.run(&call, &context, output, before.is_some()).await;
             if finished.error.is_some() {
                 tracing::Span::current().record("error.type", "tool_error");
@@ -116,6 +131,7 @@ fn span(call: &ToolCall) -> tracing::Span {
         gen_ai.operation.name = "execute_tool",
         gen_ai.tool.name = call.name,
         gen_ai.tool.call.id = %call.id,
+        sleuth.executor = tracing::field::Empty,
         error.type = tracing::field::Empty,
     )
 }
@@ -129,7 +145,11 @@ pub(super) fn traced<T>(message: T) -> Request<T> {
 
 /// An execution that is cancelled at its executor unless it has ended.
 struct Execution {
-    client: Client,
+    pool: Arc<Pool>,
+    /// The executor that has it.
+    at: Option<Busy>,
+    /// Those that were lost over it.
+    lost: Vec<String>,
     id: String,
     grant: Bytes,
     caller: executor::Caller,
@@ -141,6 +161,7 @@ struct Execution {
 struct Output {
     to: mpsc::Sender<(OutputStream, Vec<u8>)>,
     skip: Printed,
+    passed: Printed,
 }
 
 impl Output {
@@ -148,14 +169,22 @@ impl Output {
         let known = self.skip.on(stream).saturating_sub(chunk.offset);
         let known = usize::try_from(known).unwrap_or(usize::MAX).min(chunk.data.len());
         if known < chunk.data.len() {
+            *self.passed.on(stream) += (chunk.data.len() - known) as u64;
             // Without a reader only the result counts.
             let _ = self.to.send((stream, chunk.data.slice(known..).into())).await;
+        }
+    }
+
+    /// The call begins once more: what was passed on is not passed on again.
+    fn again(&mut self) {
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+            *self.skip.on(stream) += std::mem::take(self.passed.on(stream));
         }
     }
 }
 
 impl Execution {
-    fn new(client: Client, call: &ToolCall, permission: Option<Permission>, context: &Context) -> Self {
+    fn new(pool: Arc<Pool>, call: &ToolCall, permission: Option<Permission>, context: &Context) -> Self {
         // A permission is for the execution of the run that asked.
         let (run, grant) = match permission {
             Some(permission) => (permission.run, permission.grant.into()),
@@ -163,7 +192,7 @@ impl Execution {
         };
         let id = execution_id(&run, &call.id);
         let leaving = context.leaving.clone();
-        Self { client, id, grant, caller: context.caller(), leaving, ended: false }
+        Self { pool, at: None, lost: Vec::new(), id, grant, caller: context.caller(), leaving, ended: false }
     }
 
     /// `begun` if another process has asked for it before: then it may go on, or have ended.
@@ -174,18 +203,14 @@ impl Execution {
         mut output: Output,
         begun: bool,
     ) -> ToolResult {
-        let mut seen = 0;
+        let (mut seen, mut moves) = (0, 0);
         let mut stream = match begun {
             false => self.execute(call, context).await,
-            true => match self.attach(0).await {
+            true => match self.find().await {
+                Some(stream) => Ok(stream),
                 // The executor that knew it is gone. Only what changes nothing may run twice.
-                Err(status) if status.code() == Code::NotFound => {
-                    match self.only_reads(call, context).await {
-                        true => self.execute(call, context).await,
-                        false => return ToolResult::error(UNKNOWN),
-                    }
-                }
-                attached => attached,
+                None if self.only_reads(call, context).await => self.execute(call, context).await,
+                None => return ToolResult::error(UNKNOWN),
             },
         };
         loop {
@@ -200,10 +225,19 @@ impl Execution {
                 Err(status) => return self.not_run(status, seen),
             };
             // The connection may be gone while the execution goes on.
-            stream = self.attach(seen).await.map_err(|_| lost);
+            stream = match self.attach(seen).await {
+                Err(_) if moves < MOVES && self.lose(&lost) && self.only_reads(call, context).await => {
+                    moves += 1;
+                    seen = 0;
+                    output.again();
+                    self.execute(call, context).await
+                }
+                attached => attached.map_err(|_| lost),
+            };
         }
     }
 
+    /// Gives it to an executor.
     async fn execute(
         &mut self,
         call: &ToolCall,
@@ -224,14 +258,19 @@ impl Execution {
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
             interpreter: None,
         };
-        match timeout(SILENCE, self.client.execute(traced(request))).await {
-            Ok(answer) => answer.map(tonic::Response::into_inner),
-            Err(_) => Err(silent()),
-        }
+        let wish = Wish { not: &self.lost, near: context.files(), once: true };
+        let asked = self.pool.ask(wish, |mut client| {
+            let request = traced(request.clone());
+            async move { timeout(SILENCE, client.execute(request)).await.unwrap_or_else(|_| Err(silent())) }
+        });
+        let (stream, member) = asked.await?;
+        tracing::Span::current().record("sleuth.executor", member.name());
+        self.at = Some(member);
+        Ok(stream.into_inner())
     }
 
-    /// Whether the executor says that a call changes nothing.
-    async fn only_reads(&mut self, call: &ToolCall, context: &Context) -> bool {
+    /// Whether an executor says that a call changes nothing.
+    async fn only_reads(&self, call: &ToolCall, context: &Context) -> bool {
         let request = executor::PlanRequest {
             caller: Some(self.caller.clone()),
             tool: call.name.clone(),
@@ -240,22 +279,60 @@ impl Execution {
             profile: context.profile.name().to_owned(),
             ..executor::PlanRequest::default()
         };
-        match timeout(ATTACH_TIME, self.client.plan(traced(request))).await {
-            Ok(Ok(plan)) => plan.into_inner().effect() != EffectClass::Mutation && self.grant.is_empty(),
+        let wish = Wish { not: &self.lost, near: context.files(), once: false };
+        let asked = self.pool.ask(wish, |mut client| {
+            let request = traced(request.clone());
+            async move { client.plan(request).await }
+        });
+        match timeout(ATTACH_TIME, asked).await {
+            Ok(Ok((plan, _))) => plan.into_inner().effect() != EffectClass::Mutation && self.grant.is_empty(),
             Ok(Err(_)) | Err(_) => false,
         }
     }
 
-    async fn attach(&mut self, after_sequence: u64) -> Result<Streaming<ExecuteEvent>, Status> {
+    /// Looks for it at all executors.
+    async fn find(&mut self) -> Option<Streaming<ExecuteEvent>> {
+        let members = self.pool.members();
+        let asked = members.iter().map(async |member| {
+            let stream = self.attach_at(member.client(), 0).await.ok()?;
+            Some((member.begin(), stream))
+        });
+        let (member, stream) = join_all(asked).await.into_iter().flatten().next()?;
+        self.at = Some(member);
+        Some(stream)
+    }
+
+    async fn attach(&self, after_sequence: u64) -> Result<Streaming<ExecuteEvent>, Status> {
+        match &self.at {
+            Some(member) => self.attach_at(member.client(), after_sequence).await,
+            None => Err(Status::not_found("no executor has it")),
+        }
+    }
+
+    async fn attach_at(
+        &self,
+        mut client: Client,
+        after_sequence: u64,
+    ) -> Result<Streaming<ExecuteEvent>, Status> {
         let request = executor::AttachRequest {
             caller: Some(self.caller.clone()),
             execution_id: self.id.clone(),
             after_sequence,
         };
-        match timeout(ATTACH_TIME, self.client.attach(traced(request))).await {
+        match timeout(ATTACH_TIME, client.attach(traced(request))).await {
             Ok(answer) => answer.map(tonic::Response::into_inner),
             Err(_) => Err(silent()),
         }
+    }
+
+    /// Whether its executor is gone, which others are then spared to find out.
+    fn lose(&mut self, status: &Status) -> bool {
+        let lost = executors::is_lost(status);
+        if let (true, Some(member)) = (lost, self.at.take()) {
+            member.failed(status);
+            self.lost.push(member.name().to_owned());
+        }
+        lost
     }
 
     fn not_run(&self, status: &Status, seen: u64) -> ToolResult {
@@ -273,7 +350,7 @@ impl Drop for Execution {
         if self.ended || self.leaving.is_cancelled() {
             return;
         }
-        let mut client = self.client.clone();
+        let Some(mut client) = self.at.as_ref().map(|member| member.client()) else { return };
         let request = executor::CancelRequest {
             caller: Some(self.caller.clone()),
             execution_id: std::mem::take(&mut self.id),

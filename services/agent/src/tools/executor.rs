@@ -7,17 +7,16 @@ use std::{
 };
 
 use domain::{Approval, Permission, Printed, ToolCall, ToolPlan, ToolProfile, ToolVerdict};
+use futures_util::future::join_all;
 use model::ToolSpec;
 use tokio::time::{sleep, timeout};
 use tonic::{Code, Status};
-use wire::{
-    Transport,
-    executor::{self, Verdict, tool_executor_client::ToolExecutorClient},
-};
+use wire::executor::{self, Verdict};
 
 use super::{
     Offer,
     call::{self, Context, Running},
+    executors::{Pool, Wish},
 };
 
 /// How long an executor may think about what it has at hand.
@@ -25,25 +24,22 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 /// Pause before an executor that could not be reached is asked again.
 const RESTART_PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) type Client = ToolExecutorClient<Transport>;
-
 /// No executor has said what tools there are.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("no executor has answered: {0}")]
 pub(crate) struct NoExecutor(String);
 
-/// An executor, as far as its tools go.
+/// Executors, as far as their tools go.
 #[derive(Clone)]
 pub(super) struct Executor {
-    client: Client,
+    pool: Arc<Pool>,
     /// The last offers: an executor that restarts does not make an agent forget its tools.
     last: Arc<Mutex<HashMap<ToolProfile, Offer>>>,
 }
 
 impl Executor {
-    pub(super) fn new(transport: Transport) -> Self {
-        let client = ToolExecutorClient::new(transport).max_decoding_message_size(usize::MAX);
-        Self { client, last: Arc::default() }
+    pub(super) fn new(pool: Arc<Pool>) -> Self {
+        Self { pool, last: Arc::default() }
     }
 
     /// What there is now, or what there was if no executor answers.
@@ -68,9 +64,18 @@ impl Executor {
     }
 
     async fn ask(&self, profile: ToolProfile) -> Result<Offer, Status> {
-        let asked = executor::ListToolsRequest { caller: None, profile: profile.name().to_owned() };
-        let mut client = self.client.clone();
-        let list = within(client.list_tools(call::traced(asked))).await?.into_inner();
+        let list = async {
+            self.pool.filled().await;
+            let asked = self.pool.ask(Wish::default(), |mut client| async move {
+                let profile = profile.name().to_owned();
+                let asked = executor::ListToolsRequest { caller: None, profile };
+                client.list_tools(call::traced(asked)).await
+            });
+            asked.await
+        };
+        let (list, member) = within(list).await?;
+        let list = list.into_inner();
+        member.told(&list);
         let toolsets = list.tools.iter().map(|tool| tool.toolset.clone()).collect();
         let specs = list.tools.into_iter().map(spec).collect::<Result<_, _>>()?;
         let instructions = list.toolsets.into_iter().filter_map(instructions).collect();
@@ -93,7 +98,7 @@ impl Executor {
             toolset: None,
             verdict: ToolVerdict::Refuse(reason),
         };
-        match within(self.judged(asked)).await {
+        match within(self.judged(asked, context.files())).await {
             Ok(answer) => {
                 let mut answer = answer.into_inner();
                 let description = std::mem::take(&mut answer.description);
@@ -111,26 +116,34 @@ impl Executor {
     async fn judged(
         &self,
         asked: executor::PlanRequest,
+        near: Option<&str>,
     ) -> Result<tonic::Response<executor::PlanResponse>, Status> {
-        let mut client = self.client.clone();
         loop {
-            match client.plan(call::traced(asked.clone())).await {
+            let judged = self.pool.ask(Wish { near, ..Wish::default() }, |mut client| {
+                let asked = call::traced(asked.clone());
+                async move { client.plan(asked).await }
+            });
+            match judged.await {
                 Err(status) if status.code() == Code::Unavailable => sleep(RESTART_PAUSE).await,
-                answer => return answer,
+                answer => return answer.map(|(judgement, _)| judgement),
             }
         }
     }
 
-    /// Tells the executor that the session of a run has ended. Bounded by its own deadline.
+    /// Tells all executors that the session of a run has ended. Bounded by its own deadline.
     pub(super) async fn close_session(&self, context: &Context) {
         let request = executor::CloseSessionRequest {
             caller: Some(context.caller()),
             session: context.session.clone(),
         };
-        let mut client = self.client.clone();
-        if let Err(status) = within(client.close_session(call::traced(request))).await {
-            tracing::warn!(%status, "an executor keeps the files of a session until they are old");
-        }
+        let members = self.pool.members();
+        let told = members.iter().map(async |member| {
+            let mut client = member.client();
+            if let Err(status) = within(client.close_session(call::traced(request.clone()))).await {
+                tracing::warn!(%status, "an executor keeps the files of a session until they are old");
+            }
+        });
+        join_all(told).await;
     }
 
     /// Starts a call. It ends with the returned handle, or when that is dropped.
@@ -141,7 +154,7 @@ impl Executor {
         before: Option<Printed>,
         context: &Context,
     ) -> Running {
-        Running::start(self.client.clone(), call, permission, before, context)
+        Running::start(Arc::clone(&self.pool), call, permission, before, context)
     }
 }
 

@@ -5,6 +5,7 @@ mod alerts;
 mod call;
 mod client;
 mod executor;
+pub(crate) mod executors;
 mod kept;
 mod result;
 mod runbook;
@@ -17,11 +18,11 @@ use domain::{
 };
 use futures_util::future::join_all;
 use model::ToolSpec;
-use wire::Transport;
 
 use crate::runbooks::Runbooks;
 use client::ClientTools;
 use executor::Executor;
+use executors::Discovered;
 use kept::KeptResults;
 use runbook::FetchRunbook;
 use subagent::StartAgent;
@@ -56,6 +57,8 @@ impl Offer {
 #[derive(Clone)]
 pub(crate) struct Tools {
     executor: Executor,
+    /// Looked for as long as there are tools.
+    _executors: Discovered,
     runbooks: FetchRunbook,
     client: ClientTools,
     kept: KeptResults,
@@ -63,9 +66,10 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    pub(crate) fn new(executor: Transport, runbooks: Runbooks) -> Self {
+    pub(crate) fn new(executors: Discovered, runbooks: Runbooks) -> Self {
         Self {
-            executor: Executor::new(executor),
+            executor: Executor::new(Arc::clone(executors.pool())),
+            _executors: executors,
             runbooks: FetchRunbook::new(runbooks),
             client: ClientTools::default(),
             kept: KeptResults::default(),

@@ -184,6 +184,7 @@ impl Catalogue {
             toolsets: groups.iter().map(|group| group.toolset.clone()).collect(),
             instance: self.offer.instance.clone(),
             sandbox: self.offer.sandbox.name().to_owned(),
+            ..ListToolsResponse::default()
         }
     }
 }

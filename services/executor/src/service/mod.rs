@@ -1,6 +1,6 @@
 //! The executor's gRPC service, over the tools, the policy and the processes.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt as _};
 use tokio_util::{
@@ -60,6 +60,7 @@ pub struct Service {
     catalogue: Catalogue,
     workshop: Arc<Workshop>,
     executions: Arc<Executions>,
+    labels: BTreeMap<String, String>,
     heartbeat: Duration,
     tasks: TaskTracker,
     cancel: CancellationToken,
@@ -114,6 +115,7 @@ impl Service {
             executions: Arc::new(Executions::new(instance, limits, cancel.clone())),
             catalogue,
             workshop: Arc::new(workshop),
+            labels: config.labels.clone(),
             heartbeat: config.heartbeat,
             tasks: TaskTracker::new(),
             cancel,
@@ -216,6 +218,7 @@ impl ToolExecutor for Service {
         for toolset in &mut list.toolsets {
             toolset.error = self.shown(&toolset.error);
         }
+        list.labels = self.labels.clone().into_iter().collect();
         Ok(Response::new(list))
     }
 

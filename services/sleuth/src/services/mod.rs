@@ -10,10 +10,10 @@ mod supervisor;
 
 use std::{path::PathBuf, sync::Arc};
 
-use agent::Agent;
+use agent::{Agent, Dial, Discovered};
 use anyhow::Context as _;
 use model::Catalogue;
-use runtime::{address, propagation};
+use runtime::propagation;
 use store::Store;
 use triage::Triage;
 
@@ -49,13 +49,13 @@ pub(crate) fn lasting_agent(
     Ok(agent)
 }
 
-/// An agent that keeps its runs in a store and whose executor is at an address.
+/// An agent that keeps its runs in a store and whose executors are at an address, or at several.
 fn agent(
     config: agent::Config,
     models: Catalogue,
     executor: &str,
     store: Arc<dyn Store>,
 ) -> anyhow::Result<Agent> {
-    let channel = address::channel(executor)?;
-    Ok(Agent::new(config, models, grpc::with_key(channel), store))
+    let dial: Dial = Arc::new(|place| Ok(grpc::with_key(place.channel()?)));
+    Ok(Agent::new(config, models, Discovered::behind(executor, dial)?, store))
 }

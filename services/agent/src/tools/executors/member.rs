@@ -1,0 +1,150 @@
+//! One executor: how to speak to it, what it does for this agent now, and whether it works.
+
+use std::{
+    ops::Deref,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tokio::time::Instant;
+use tonic::{ConnectError, Status};
+use wire::{
+    Transport,
+    executor::{ListToolsResponse, tool_executor_client::ToolExecutorClient},
+};
+
+pub(crate) type Client = ToolExecutorClient<Transport>;
+
+/// How long an executor that failed is left alone; doubled with each failure, up to the longest.
+const PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// One executor.
+#[derive(Debug)]
+pub(crate) struct Member {
+    name: String,
+    client: Client,
+    calls: AtomicUsize,
+    state: Mutex<State>,
+}
+
+/// What is known of an executor.
+#[derive(Debug, Default)]
+struct State {
+    failures: u32,
+    /// It failed, and is to be tried again then.
+    out: Option<Instant>,
+    instance: String,
+}
+
+/// A call that an executor does for this agent, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Busy(Arc<Member>);
+
+impl Member {
+    /// An executor of which nothing is known but how to reach it.
+    pub(crate) fn new(name: String, transport: Transport) -> Arc<Self> {
+        let client = ToolExecutorClient::new(transport).max_decoding_message_size(usize::MAX);
+        Arc::new(Self { name, client, calls: AtomicUsize::new(0), state: Mutex::default() })
+    }
+
+    /// Its place: an address, or the name under which it registered.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Counts a call until the guard is dropped.
+    pub(crate) fn begin(self: &Arc<Self>) -> Busy {
+        self.calls.fetch_add(1, Relaxed);
+        Busy(Arc::clone(self))
+    }
+
+    /// Calls that it does for this agent.
+    pub(super) fn calls(&self) -> usize {
+        self.calls.load(Relaxed)
+    }
+
+    /// Whether it may be given work.
+    pub(super) fn works(&self) -> bool {
+        self.state().out.is_none()
+    }
+
+    /// Whether it failed and is to be tried again now. Whoever is told so is the one to try.
+    pub(super) fn take_due(&self, now: Instant) -> bool {
+        let mut state = self.state();
+        let due = state.out.is_some_and(|at| at <= now);
+        if due {
+            state.out = Some(now + LONGEST_PAUSE);
+        }
+        due
+    }
+
+    /// It could not be reached, or was lost: others take its work until it answers again.
+    pub(crate) fn failed(&self, status: &Status) {
+        let mut state = self.state();
+        let pause = PAUSE.saturating_mul(1 << state.failures.min(6)).min(LONGEST_PAUSE);
+        state.failures = state.failures.saturating_add(1);
+        if state.out.replace(Instant::now() + pause.mul_f64(0.5 + fastrand::f64() / 2.0)).is_none() {
+            tracing::warn!(executor = self.name, error = status.message(), "an executor does not answer");
+        }
+    }
+
+    /// It answered.
+    pub(crate) fn answered(&self) {
+        let mut state = self.state();
+        state.failures = 0;
+        if state.out.take().is_some() {
+            tracing::info!(executor = self.name, "an executor answers again");
+        }
+    }
+
+    /// It said who it is.
+    pub(crate) fn told(&self, list: &ListToolsResponse) {
+        self.answered();
+        let mut state = self.state();
+        if state.instance != list.instance {
+            tracing::info!(executor = self.name, instance = list.instance, "an executor answers");
+        }
+        state.instance.clone_from(&list.instance);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing in here panics half-way through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Deref for Busy {
+    type Target = Arc<Member>;
+
+    fn deref(&self) -> &Arc<Member> {
+        &self.0
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.calls.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Whether a failure means that the executor, or the way to it, is gone.
+pub(crate) fn is_lost(status: &Status) -> bool {
+    use tonic::Code::{Cancelled, DeadlineExceeded, Unavailable, Unknown};
+    matches!(status.code(), Unavailable | DeadlineExceeded)
+        // What a transport says has a cause; what an executor says has none.
+        || matches!(status.code(), Unknown | Cancelled) && std::error::Error::source(status).is_some()
+}
+
+/// Whether a request certainly never reached an executor.
+pub(super) fn is_unsent(status: &Status) -> bool {
+    let first = std::error::Error::source(status);
+    std::iter::successors(first, |error| error.source()).any(|error| error.is::<ConnectError>())
+}

@@ -1,0 +1,90 @@
+//! A place where a service is: an address, or one of the machines that share a name.
+
+use std::{fmt, net::SocketAddr};
+
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tonic::transport::{Channel, Uri};
+use tower::service_fn;
+
+use crate::address::{self, Error};
+
+/// Where one process of a service is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    service: String,
+    /// One of the addresses of its host.
+    at: Option<SocketAddr>,
+}
+
+impl Place {
+    /// Reads `http://HOST:PORT` or `unix:PATH`.
+    ///
+    /// # Errors
+    /// [`Error::NotAService`] if it is neither.
+    pub fn of(service: &str) -> Result<Self, Error> {
+        if !service.starts_with("unix:") {
+            address::endpoint(service)?;
+        }
+        Ok(Self { service: service.to_owned(), at: None })
+    }
+
+    /// The host and port that are to be resolved; `None` if there is nothing to resolve.
+    pub fn name(&self) -> Option<(String, u16)> {
+        let uri: Uri = self.service.parse().ok()?;
+        let host = uri.host()?.trim_matches(['[', ']']).to_owned();
+        let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+        let numeric = host.parse::<std::net::IpAddr>().is_ok();
+        (!numeric).then_some((host, uri.port_u16().unwrap_or(usual)))
+    }
+
+    /// One of the machines that share its name.
+    #[must_use]
+    pub fn at(&self, address: SocketAddr) -> Self {
+        Self { service: self.service.clone(), at: Some(address) }
+    }
+
+    /// Whether it is one of the machines that share the other's name.
+    pub fn is_of(&self, other: &Self) -> bool {
+        self.service == other.service
+    }
+
+    /// A channel to it. It connects when it is first used, and again when the connection is lost.
+    ///
+    /// # Errors
+    /// [`Error::NotAService`] if the address cannot be read.
+    pub fn channel(&self) -> Result<Channel, Error> {
+        let Some(at) = self.at else { return address::channel(&self.service) };
+        let connector = service_fn(move |_: Uri| async move {
+            let stream = TcpStream::connect(at).await?;
+            stream.set_nodelay(true)?;
+            Ok::<_, std::io::Error>(TokioIo::new(stream))
+        });
+        Ok(address::endpoint(&self.service)?.connect_with_connector_lazy(connector))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.at {
+            None => f.write_str(&self.service),
+            Some(at) => write!(f, "{} at {at}", self.service),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_are_resolved() {
+        let name = |service: &str| Place::of(service).unwrap().name();
+        assert_eq!(name("http://executors:50052"), Some(("executors".to_owned(), 50052)));
+        assert_eq!(name("http://executors"), Some(("executors".to_owned(), 80)));
+        assert_eq!(name("http://10.0.0.1:50052"), None);
+        assert_eq!(name("http://[::1]:50052"), None);
+        assert_eq!(name("unix:/run/executor.sock"), None);
+        assert!(Place::of("executors:50052").is_err());
+    }
+}
