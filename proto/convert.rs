@@ -4,11 +4,13 @@
 
 mod conversation;
 mod event;
+mod permissions;
 mod setup;
 mod tool;
 mod usage;
 
 pub use event::time;
+pub use permissions::parameters;
 
 /// A message from the wire lacks something, or says something that does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -32,7 +32,7 @@ mod convert;
 mod names;
 mod transport;
 
-pub use convert::{Malformed, time};
+pub use convert::{Malformed, parameters, time};
 pub use generated::{
     account::v1 as account, agent::v1 as agent, executor::v1 as executor, session::v1 as session,
 };

@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("model", &["domain"]),
     ("triage", &["domain", "model"]),
     ("grants", &["wire"]),
-    ("executor", &["grants", "runtime", "wire"]),
+    ("executor", &["domain", "grants", "runtime", "wire"]),
     ("accounts", &["domain", "runtime", "store", "wire"]),
     ("agent", &["domain", "model", "runtime", "store", "wire"]),
     ("gateway", &["domain", "grants", "runtime", "wire"]),

@@ -21,6 +21,16 @@ pub(crate) trait Projection: Send + 'static {
     /// The frame that an event becomes, if this dialect shows it.
     fn frame(&mut self, event: domain::Event) -> Option<Frame>;
 
+    /// What a stream begins with that starts at the beginning of a run.
+    fn opening(&self, _run: &str) -> Option<Frame> {
+        None
+    }
+
+    /// A second frame for the event of the last one: it comes right behind.
+    fn following(&mut self) -> Option<Frame> {
+        None
+    }
+
     /// The last frame of a stream whose run cannot be followed any more.
     fn broken(&self, why: &Interruption) -> Frame;
 }
@@ -98,7 +108,8 @@ impl Answer {
     /// The answer as a stream of server-sent events.
     pub(crate) fn stream(self, projection: impl Projection, heartbeat: Duration) -> Response {
         let span = Span::current();
-        let frames = Frames { answer: self, projection, heartbeat, _open: Open::new() };
+        let opened = self.after > 0;
+        let frames = Frames { answer: self, projection, heartbeat, opened, _open: Open::new() };
         sse::response(futures_util::stream::unfold(Some(frames), move |frames| {
             async move {
                 let mut frames = frames?;
@@ -115,6 +126,8 @@ struct Frames<P> {
     answer: Answer,
     projection: P,
     heartbeat: Duration,
+    /// Whether it has begun.
+    opened: bool,
     _open: Open,
 }
 
@@ -133,13 +146,22 @@ impl<P: Projection> Frames<P> {
 
     /// The next frame, events that this dialect does not show skipped.
     async fn frame(&mut self) -> Result<Option<Bytes>, Interruption> {
+        if !std::mem::replace(&mut self.opened, true)
+            && let Some(opening) = self.projection.opening(self.answer.run_id())
+        {
+            return Ok(Some(opening.encode(Some(&FrameId { run: self.answer.run_id(), position: 0 }))));
+        }
         while let Some(event) = self.answer.next().await? {
             let position = event.position;
             // What the client has seen still tells the projection what later events need.
-            let frame = self.projection.frame(event).filter(|_| position > self.answer.after);
-            if let Some(frame) = frame {
-                return Ok(Some(frame.encode(Some(&FrameId { run: self.answer.run_id(), position }))));
-            }
+            let (frame, following) = (self.projection.frame(event), self.projection.following());
+            let Some(frame) = frame.filter(|_| position > self.answer.after) else { continue };
+            let id = FrameId { run: self.answer.run_id(), position };
+            // Only the last frame of an event tells that it was seen.
+            return Ok(Some(match following {
+                Some(last) => [frame.encode(None), last.encode(Some(&id))].concat().into(),
+                None => frame.encode(Some(&id)),
+            }));
         }
         Ok(None)
     }

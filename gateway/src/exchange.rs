@@ -83,6 +83,14 @@ fn span(request: &Request, route: &str, id: &RequestId) -> Span {
     )
 }
 
+/// Names the run that answers.
+pub(crate) fn with_run_id(mut response: Response, run_id: &str) -> Response {
+    if let Ok(run_id) = HeaderValue::try_from(run_id) {
+        response.headers_mut().insert(RUN_ID, run_id);
+    }
+    response
+}
+
 /// The answer to a request whose handler panicked.
 pub(crate) fn panicked(_: Box<dyn Any + Send>) -> Response {
     tracing::error!("a handler panicked");

@@ -12,10 +12,11 @@
 //! * `approvals`: what people decide, signed
 //! * `resume`: requests that come again
 //! * `answer`, `sse`: one run as a stream of frames; a dialect says which
-//! * `holmes`: the current HolmesGPT dialect
+//! * `holmes`: the HolmesGPT dialects
 //! * `robusta`: the dialect of Robusta's hosted chat, which is about clusters of accounts
 //! * `admin`: accounts, keys, and what was done with them
 //! * `sessions`: the session dialect
+//! * `harness`: the dialect of coding agents, whose runs wait for decisions
 //! * `runs`, `ops`: the routes that are no dialect
 
 mod admin;
@@ -28,6 +29,7 @@ mod config;
 mod exchange;
 mod following;
 mod guard;
+mod harness;
 mod holmes;
 mod ops;
 mod problem;

@@ -11,7 +11,8 @@ use http::StatusCode;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
-    admin, auth, exchange, guard, holmes, ops, problem::Problem, robusta, runs, sessions, state::Shared,
+    admin, auth, exchange, guard, harness, holmes, ops, problem::Problem, robusta, runs, sessions,
+    state::Shared,
 };
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
@@ -23,6 +24,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .merge(robusta::routes())
         .merge(admin::routes())
         .merge(sessions::routes())
+        .merge(harness::routes())
         .route("/api/runs", get(runs::list))
         .route("/api/runs/{id}", get(runs::inspect))
         .route("/api/runs/{id}/cancel", post(runs::cancel))

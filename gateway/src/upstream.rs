@@ -9,9 +9,9 @@ use wire::{
     Transport,
     account::{AuthenticateRequest, AuthenticateResponse, accounts_client::AccountsClient},
     agent::{
-        Caller, CancelRunRequest, ChatRequest, Event, GetReadinessRequest, GetReadinessResponse,
-        GetRunRequest, ListModelsRequest, ListRunsRequest, RunInfo, RunState, WatchRequest,
-        agent_client::AgentClient,
+        Caller, CancelRunRequest, ChatRequest, DecideOutcome, DecideRequest, Event, GetReadinessRequest,
+        GetReadinessResponse, GetRunRequest, ListModelsRequest, ListRunsRequest, ModelInfo, RunInfo,
+        RunState, WatchRequest, agent_client::AgentClient,
     },
 };
 
@@ -88,11 +88,22 @@ impl Upstream {
         Ok(within(self.agent().watch(request(asked, LONGEST))).await?.into_inner())
     }
 
-    /// Names of the models, in the order of the configuration.
-    pub(crate) async fn models(&self, caller: &Caller) -> Result<Vec<String>, Status> {
+    /// The models, in the order of the configuration.
+    pub(crate) async fn catalogue(&self, caller: &Caller) -> Result<Vec<ModelInfo>, Status> {
         let request = request(ListModelsRequest { caller: Some(caller.clone()) }, DEADLINE);
         let response = within(self.agent().list_models(request)).await?;
-        Ok(response.into_inner().models.into_iter().map(|model| model.name).collect())
+        Ok(response.into_inner().models)
+    }
+
+    /// Their names.
+    pub(crate) async fn models(&self, caller: &Caller) -> Result<Vec<String>, Status> {
+        Ok(self.catalogue(caller).await?.into_iter().map(|model| model.name).collect())
+    }
+
+    /// Settles a call that waits; says what became of the word.
+    pub(crate) async fn decide(&self, word: DecideRequest) -> Result<DecideOutcome, Status> {
+        let response = within(self.agent().decide(request(word, DEADLINE))).await?;
+        Ok(response.into_inner().outcome())
     }
 
     /// Whether questions can be answered, and what is missing if not.

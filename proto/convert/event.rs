@@ -97,11 +97,14 @@ impl From<EventKind> for Kind {
                 message: Some(assistant.message.into()),
                 finish_reason: assistant.finish_reason,
             }),
-            EventKind::ToolStarted { call, description, toolset } => Self::ToolStarted(wire::ToolStarted {
-                call: Some(call.into()),
-                description,
-                toolset: toolset.unwrap_or_default(),
-            }),
+            EventKind::ToolStarted { call, description, toolset, gate } => {
+                Self::ToolStarted(wire::ToolStarted {
+                    call: Some(call.into()),
+                    description,
+                    toolset: toolset.unwrap_or_default(),
+                    gate: wire::ToolGate::from(gate).into(),
+                })
+            }
             EventKind::ToolOutput { call, stream, text } => Self::ToolOutput(wire::ToolOutput {
                 call_id: call.as_str().to_owned(),
                 stream: wire::OutputStream::from(stream).into(),
@@ -140,6 +143,7 @@ impl From<EventKind> for Kind {
                 run_id: permission.run.as_str().to_owned(),
                 grant: permission.grant,
                 standing_grants: permission.standing,
+                always: permission.always,
             }),
             EventKind::CallResolved { call, result, by_client } => Self::CallResolved(wire::CallResolved {
                 call: Some(call.into()),
@@ -230,6 +234,7 @@ impl TryFrom<Kind> for EventKind {
                 finish_reason: assistant.finish_reason,
             }),
             Kind::ToolStarted(started) => Self::ToolStarted {
+                gate: started.gate().into(),
                 call: started.call.ok_or(Malformed("a started tool call is empty"))?.try_into()?,
                 description: started.description,
                 toolset: non_empty(started.toolset),
@@ -265,6 +270,7 @@ impl TryFrom<Kind> for EventKind {
                     run: RunId::new(approved.run_id),
                     grant: approved.grant,
                     standing: approved.standing_grants,
+                    always: false,
                 },
             },
             Kind::CallAllowed(allowed) => Self::CallAllowed {
@@ -273,6 +279,7 @@ impl TryFrom<Kind> for EventKind {
                     run: RunId::new(allowed.run_id),
                     grant: allowed.grant,
                     standing: allowed.standing_grants,
+                    always: allowed.always,
                 },
             },
             Kind::CallResolved(resolved) => Self::CallResolved {

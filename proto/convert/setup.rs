@@ -16,6 +16,7 @@ impl From<RunSetup> for wire::RunSetup {
             profile: setup.profile.name().to_owned(),
             standing_grants: setup.standing,
             keeper: setup.keeper,
+            permissions: setup.permissions.map(Into::into),
         }
     }
 }
@@ -30,6 +31,7 @@ impl From<wire::RunSetup> for RunSetup {
             profile: ToolProfile::named(&setup.profile).unwrap_or_default(),
             standing: setup.standing_grants,
             keeper: setup.keeper,
+            permissions: setup.permissions.map(Into::into),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tool results and output, from the agent's contract and from the executor's.
 
-use domain::{ClientTool, ClientToolMode, OutputStream, ToolEffect, ToolResult, ToolStatus};
+use domain::{ClientTool, ClientToolMode, Gate, OutputStream, ToolEffect, ToolResult, ToolStatus};
 
 use super::{Malformed, non_empty};
 use crate::{agent as wire, executor};
@@ -68,6 +68,26 @@ impl From<executor::EffectClass> for ToolEffect {
             executor::EffectClass::Read => Self::Read,
             executor::EffectClass::SensitiveRead => Self::SensitiveRead,
             executor::EffectClass::Mutation | executor::EffectClass::Unspecified => Self::Mutation,
+        }
+    }
+}
+
+impl From<Gate> for wire::ToolGate {
+    fn from(gate: Gate) -> Self {
+        match gate {
+            Gate::Open => Self::Unspecified,
+            Gate::Waits => Self::Waits,
+            Gate::Forbidden => Self::Forbidden,
+        }
+    }
+}
+
+impl From<wire::ToolGate> for Gate {
+    fn from(gate: wire::ToolGate) -> Self {
+        match gate {
+            wire::ToolGate::Unspecified => Self::Open,
+            wire::ToolGate::Waits => Self::Waits,
+            wire::ToolGate::Forbidden => Self::Forbidden,
         }
     }
 }

@@ -5,8 +5,9 @@
 
 mod token;
 
+use domain::Rule;
 use grants::{Decider, KeyRing, SigningKey};
-use wire::executor::{ExactScope, StandingScope, grant::Scope};
+use wire::executor::{ExactScope, ParameterPatterns, StandingScope, grant::Scope};
 
 pub(crate) use token::{BadToken, PendingCall};
 
@@ -58,8 +59,24 @@ impl Approvals {
         if prefixes.is_empty() {
             return None;
         }
-        let scope = StandingScope { session: session.to_owned(), tool: call.tool.clone(), prefixes };
+        let (session, tool) = (session.to_owned(), call.tool.clone());
+        let scope = StandingScope { session, tool, prefixes, rules: Vec::new() };
         Some(grants::allow(&self.key, Scope::Standing(scope), by))
+    }
+
+    /// The permission to run what a client's rules allow, in a session.
+    pub(crate) fn by_rules(&self, rules: &[Rule], session: &str, by: Decider<'_>) -> Vec<Vec<u8>> {
+        let grant = |rule: &Rule| {
+            let patterns = ParameterPatterns { patterns: rule.parameters.clone().into_iter().collect() };
+            let scope = StandingScope {
+                session: session.to_owned(),
+                tool: rule.tool.clone(),
+                prefixes: Vec::new(),
+                rules: vec![patterns],
+            };
+            grants::allow(&self.key, Scope::Standing(scope), by)
+        };
+        rules.iter().map(grant).collect()
     }
 
     /// The session of a standing permission that still counts for this account.

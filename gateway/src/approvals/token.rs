@@ -26,6 +26,9 @@ pub(crate) struct PendingCall {
     pub(crate) prefixes: Vec<String>,
     /// When it was asked, in seconds of the Unix epoch.
     pub(crate) asked_at: i64,
+    /// The session of the run; empty if it has none yet.
+    #[serde(default)]
+    pub(crate) session: String,
 }
 
 /// Why a text stands for no call.
@@ -72,6 +75,7 @@ pub(super) mod tests {
             target: "host".into(),
             prefixes: vec!["mkdir".into()],
             asked_at: now,
+            session: String::new(),
         }
     }
 

@@ -198,6 +198,7 @@ pub(super) fn pending_call(
         target: approval.target.clone(),
         prefixes: approval.prefixes.clone(),
         asked_at,
+        session: String::new(),
     }
 }
 

@@ -98,7 +98,7 @@ impl Encoder {
                 Some(Event::TokenCount(TokenCount { metadata: self.metadata() }))
             }
             EventKind::AssistantMessage(said) => self.said(&said),
-            EventKind::ToolStarted { call, description, toolset } => {
+            EventKind::ToolStarted { call, description, toolset, .. } => {
                 Some(self.tool_started(Running { call, description, toolset }))
             }
             EventKind::ToolFinished { call, result } => self.tool_finished(&call, result),

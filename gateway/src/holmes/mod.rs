@@ -34,7 +34,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{get, post},
 };
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use wire::agent::ChatRequest;
 
@@ -42,7 +42,7 @@ use crate::{
     answer::Answer,
     asker::Asker,
     body,
-    exchange::{RUN_ID, RequestId},
+    exchange::{RequestId, with_run_id},
     problem::Problem,
     resume::{Again, Cursor},
     sse,
@@ -177,13 +177,6 @@ pub(crate) async fn ask(
         }
     }
     shared.ask(asker, chat).await
-}
-
-pub(crate) fn with_run_id(mut response: Response, run_id: &str) -> Response {
-    if let Ok(run_id) = HeaderValue::try_from(run_id) {
-        response.headers_mut().insert(RUN_ID, run_id);
-    }
-    response
 }
 
 #[derive(Serialize)]

@@ -23,7 +23,7 @@ use runtime::scope::Scope;
 use crate::{
     asker::Asker,
     auth, body,
-    exchange::RequestId,
+    exchange::{RequestId, with_run_id},
     holmes::{self, Encoder},
     resume::Again,
     state::Shared,
@@ -78,5 +78,5 @@ async fn chat(
         let end = holmes::gather(answer, encoder).await.map_err(Failure::run)?;
         Json(Reply::new(cluster, end.0)).into_response()
     };
-    Ok(holmes::with_run_id(response, &run))
+    Ok(with_run_id(response, &run))
 }

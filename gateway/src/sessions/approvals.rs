@@ -84,5 +84,6 @@ fn pending(asked: &ToolApprovalRequested, by: Decider<'_>) -> PendingCall {
         target: asked.target.clone().unwrap_or_default(),
         prefixes: asked.prefixes.clone(),
         asked_at: by.now,
+        session: String::new(),
     }
 }

@@ -3,7 +3,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc, Mutex,
+        Arc, LazyLock, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -29,6 +29,8 @@ use wire::agent::{
 pub(crate) enum Act {
     /// Sends these events and ends.
     Play(Vec<EventKind>),
+    /// The same for a run with more than one agent.
+    Tell(Vec<Told>),
     /// Sends these events and then nothing, until the reader leaves.
     Hang(Vec<EventKind>),
     /// Sends this event as often as it can, this many times at most.
@@ -37,11 +39,21 @@ pub(crate) enum Act {
     Refuse(Status),
 }
 
+/// An event of one of several agents.
+#[derive(Clone, Debug)]
+pub(crate) struct Told {
+    pub(crate) agent: AgentId,
+    pub(crate) parent: Option<AgentId>,
+    pub(crate) kind: EventKind,
+}
+
 /// The agent and what it saw.
 #[derive(Clone, Debug)]
 pub(crate) struct Stage {
     pub(crate) act: Arc<Act>,
     pub(crate) missing: Vec<String>,
+    /// Whether the run `run-1` goes on.
+    pub(crate) goes_on: bool,
     pub(crate) asked: Arc<Mutex<Vec<(ChatRequest, MetadataMap)>>>,
     pub(crate) decided: Arc<Mutex<Vec<DecideRequest>>>,
     pub(crate) cancelled: Arc<Mutex<Vec<CancelRunRequest>>>,
@@ -55,6 +67,7 @@ impl Stage {
         Self {
             act: Arc::new(act),
             missing: Vec::new(),
+            goes_on: false,
             asked: Arc::default(),
             decided: Arc::default(),
             cancelled: Arc::default(),
@@ -84,10 +97,12 @@ impl Stage {
 
 /// The log that these events make.
 pub(crate) fn log(kinds: Vec<EventKind>) -> Vec<Event> {
+    // A log says the same each time it is read.
+    static TIME: LazyLock<i64> = LazyLock::new(runtime::clock::unix_nanos);
     let event = |(kind, position)| Event {
         run: RunId::new("run-1"),
         position,
-        time: Timestamp(runtime::clock::unix_nanos()),
+        time: Timestamp(*TIME),
         agent: AgentId::main(),
         parent: None,
         kind,
@@ -95,9 +110,16 @@ pub(crate) fn log(kinds: Vec<EventKind>) -> Vec<Event> {
     kinds.into_iter().zip(1..).map(event).collect()
 }
 
+fn log_of_all(told: Vec<Told>) -> Vec<Event> {
+    let kinds = told.iter().map(|told| told.kind.clone()).collect();
+    let with = |(event, Told { agent, parent, .. })| Event { agent, parent, ..event };
+    log(kinds).into_iter().zip(told).map(with).collect()
+}
+
 async fn perform(act: Arc<Act>, stage: Stage, stream: mpsc::Sender<Result<agent::Event, Status>>) {
     let (events, hangs) = match &*act {
         Act::Play(kinds) => (log(kinds.clone()), false),
+        Act::Tell(told) => (log_of_all(told.clone()), false),
         Act::Hang(kinds) => (log(kinds.clone()), true),
         Act::Flood(kind, times) => (log(vec![kind.clone(); *times]), true),
         Act::Refuse(_) => unreachable!("refused before"),
@@ -150,8 +172,10 @@ impl Agent for Stage {
         &self,
         _: Request<ListModelsRequest>,
     ) -> Result<Response<ListModelsResponse>, Status> {
-        let model = |name: &str| ModelInfo { name: name.to_owned(), ..ModelInfo::default() };
-        Ok(Response::new(ListModelsResponse { models: vec![model("first"), model("second")] }))
+        let model =
+            |name: &str, is_default| ModelInfo { name: name.to_owned(), is_default, ..ModelInfo::default() };
+        let models = vec![model("first", false), model("second", true)];
+        Ok(Response::new(ListModelsResponse { models }))
     }
 
     async fn list_tools(&self, _: Request<ListToolsRequest>) -> Result<Response<ListToolsResponse>, Status> {
@@ -168,7 +192,11 @@ impl Agent for Stage {
 
     async fn get_run(&self, request: Request<GetRunRequest>) -> Result<Response<GetRunResponse>, Status> {
         match request.into_inner().run_id {
-            id if id == "run-1" => Ok(Response::new(GetRunResponse { run: Some(run(id)) })),
+            id if id == "run-1" => {
+                let state = if self.goes_on { RunState::Running } else { RunState::Finished };
+                let run = RunInfo { state: state.into(), ..run(id) };
+                Ok(Response::new(GetRunResponse { run: Some(run) }))
+            }
             id => Err(Status::not_found(format!("no run {id}"))),
         }
     }
@@ -182,8 +210,14 @@ impl Agent for Stage {
     }
 
     async fn decide(&self, request: Request<DecideRequest>) -> Result<Response<DecideResponse>, Status> {
-        self.decided.lock().unwrap().push(request.into_inner());
-        Ok(Response::new(DecideResponse { outcome: DecideOutcome::Counts.into() }))
+        let (word, mut decided) = (request.into_inner(), self.decided.lock().unwrap());
+        if word.call_id == "ended" {
+            return Err(Status::failed_precondition("the call ended does not wait any more"));
+        }
+        let first = decided.iter().all(|earlier| earlier.call_id != word.call_id);
+        decided.push(word);
+        let outcome = if first { DecideOutcome::Counts } else { DecideOutcome::Late };
+        Ok(Response::new(DecideResponse { outcome: outcome.into() }))
     }
 
     async fn get_readiness(

@@ -245,6 +245,7 @@ async fn what_is_allowed_for_later_travels_with_the_history() {
             session: "run-0".to_owned(),
             tool: "bash".to_owned(),
             prefixes: vec!["mkdir".to_owned()],
+            rules: Vec::new(),
         };
         let now = runtime::clock::unix_nanos() / 1_000_000_000;
         let by = grants::Decider { account: "default", principal: "", now };
@@ -253,8 +254,12 @@ async fn what_is_allowed_for_later_travels_with_the_history() {
     let waits = call("call_1", "bash", ARGUMENTS);
     let mut asks = Message::text(Role::Assistant, "");
     asks.tool_calls = vec![waits.clone()];
-    let permission =
-        Permission { run: RunId::new("run-0"), grant: vec![1], standing: vec![standing.clone()] };
+    let permission = Permission {
+        run: RunId::new("run-0"),
+        grant: vec![1],
+        standing: vec![standing.clone()],
+        always: false,
+    };
     let resumed = vec![
         started(vec![Message::text(Role::User, "make it"), asks]),
         EventKind::CallApproved {

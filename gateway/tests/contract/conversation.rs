@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use domain::{
-    AssistantMessage, CallId, ContextSize, EventKind, Image, Message, MessageId, ModelCalled, Part, Role,
-    RunStarted, Thinking, ToolCall, ToolResult, ToolStatus, Totals, Usage, UsageReported,
+    AssistantMessage, CallId, ContextSize, EventKind, Gate, Image, Message, MessageId, ModelCalled, Part,
+    Role, RunStarted, Thinking, ToolCall, ToolResult, ToolStatus, Totals, Usage, UsageReported,
 };
 
 pub(crate) fn started(messages: Vec<Message>) -> EventKind {
@@ -58,7 +58,12 @@ pub(crate) fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
 }
 
 pub(crate) fn tool_started(call: ToolCall, description: &str, toolset: Option<&str>) -> EventKind {
-    EventKind::ToolStarted { call, description: description.to_owned(), toolset: toolset.map(str::to_owned) }
+    EventKind::ToolStarted {
+        call,
+        description: description.to_owned(),
+        toolset: toolset.map(str::to_owned),
+        gate: Gate::Open,
+    }
 }
 
 /// A question with an image; a message that thinks, speaks and calls two tools, one of them unknown; an answer.

@@ -8,6 +8,8 @@ mod chat;
 mod compaction;
 mod conversation;
 mod doors;
+mod harness;
+mod harness_relay;
 mod older;
 mod resume;
 mod routes;

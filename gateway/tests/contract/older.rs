@@ -1,6 +1,6 @@
 //! What clients of the older HolmesGPT dialect send and get.
 
-use domain::{EventKind, FailureCode, Message, Role, ToolResult, ToolStatus};
+use domain::{EventKind, FailureCode, Gate, Message, Role, ToolResult, ToolStatus};
 use gateway::Config;
 use serde_json::{Value, json};
 
@@ -187,7 +187,12 @@ async fn cuts_and_runbooks_of_the_run_are_named() {
         omitted_bytes: 190,
         ..ToolResult::error("")
     };
-    let starts = EventKind::ToolStarted { call: fetch.clone(), description: String::new(), toolset: None };
+    let starts = EventKind::ToolStarted {
+        call: fetch.clone(),
+        description: String::new(),
+        toolset: None,
+        gate: Gate::Open,
+    };
     let ends = EventKind::ToolFinished { call: fetch.id, result };
     let mut begun = started(Vec::new());
     if let EventKind::RunStarted(started) = &mut begun {

@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use domain::EventKind;
+use domain::{EventKind, Gate};
 use gateway::Config;
 use tokio::{
     io::AsyncWriteExt as _,
@@ -146,7 +146,12 @@ async fn an_agent_that_cannot_be_reached_is_503() {
 #[tokio::test]
 async fn a_reader_that_stops_reading_holds_nothing_up_and_is_dropped() {
     let description = "x".repeat(10_000);
-    let event = EventKind::ToolStarted { call: call("c", "bash", "{}"), description, toolset: None };
+    let event = EventKind::ToolStarted {
+        call: call("c", "bash", "{}"),
+        description,
+        toolset: None,
+        gate: Gate::Open,
+    };
     let most = 20_000;
     let config = Config { stalled_reader: Duration::from_millis(500), ..Config::default() };
     let world = World::new(config, Act::Flood(event, most)).await;

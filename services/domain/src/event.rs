@@ -1,8 +1,8 @@
 //! The log of a run: an ordered list of events from which everything else can be derived.
 
 use crate::{
-    AgentId, Approval, CallId, Ceiling, ClientTool, ContextSize, Limits, Message, MessageId, OutputStream,
-    Permission, RunId, ToolCall, ToolProfile, ToolResult, Totals, Usage,
+    AgentId, Approval, CallId, Ceiling, ClientTool, ContextSize, Gate, Limits, Message, MessageId,
+    OutputStream, Permission, Permissions, RunId, ToolCall, ToolProfile, ToolResult, Totals, Usage,
 };
 
 /// Nanoseconds since the Unix epoch.
@@ -75,6 +75,8 @@ pub enum EventKind {
         description: String,
         /// Toolset of the tool; `None` for an unknown tool.
         toolset: Option<String>,
+        /// Whether it runs.
+        gate: Gate,
     },
     /// A tool printed something.
     ToolOutput {
@@ -246,6 +248,8 @@ pub struct RunSetup {
     pub standing: Vec<Vec<u8>>,
     /// Who wants the run to go on without reading it, in words of its own; empty if only readers do.
     pub keeper: String,
+    /// The client's rules about calls, if it has any.
+    pub permissions: Option<Permissions>,
 }
 
 /// An event of a session. A run's machine knows nothing of it.

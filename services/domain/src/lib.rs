@@ -32,10 +32,10 @@ pub use id::{AgentId, CallId, LogId, MessageId, RunId};
 pub use image::{BadImage, Image};
 pub use limits::{Ceiling, Limits};
 pub use message::{Message, Part, Role, Thinking, ToolCall};
-pub use permissions::{Denial, Denied, Judgement, Parameters, Permissions, Rule};
+pub use permissions::{Denial, Denied, Parameters, Permissions, Rule};
 pub use run::{Effect, Family, Input, ModelReply, Move, Outcome, Run, Settlement, Step, SummaryRequest};
 pub use tool::{
-    Approval, ClientTool, ClientToolMode, OutputStream, Permission, Printed, ToolEffect, ToolPlan,
+    Approval, ClientTool, ClientToolMode, Gate, OutputStream, Permission, Printed, ToolEffect, ToolPlan,
     ToolProfile, ToolResult, ToolStatus, ToolVerdict,
 };
 pub use usage::{ContextSize, Totals, Usage};

@@ -24,6 +24,8 @@ pub enum ToolVerdict {
     Allow,
     /// It may not; the text tells the model why.
     Refuse(String),
+    /// The client's rules forbid it; the text tells the model why.
+    Forbid(String),
     /// The client runs it and comes back with the result.
     AskClient,
     /// It may if a person allows it.
@@ -53,6 +55,18 @@ impl ToolProfile {
     pub fn named(name: &str) -> Option<Self> {
         [Self::Holmes, Self::Harness].into_iter().find(|profile| profile.name() == name)
     }
+}
+
+/// Whether a call that was started runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Gate {
+    /// It runs, or ends at once with the reason why it does not.
+    #[default]
+    Open,
+    /// It waits for the client first: for its result, or for a person's decision.
+    Waits,
+    /// The client's rules forbid it.
+    Forbidden,
 }
 
 /// What a call can do to the world.
@@ -92,6 +106,8 @@ pub struct Permission {
     pub grant: Vec<u8>,
     /// What was allowed for later calls along with it, signed likewise.
     pub standing: Vec<Vec<u8>>,
+    /// Whether calls like this one need no decision from now on, as far as the client's rules go.
+    pub always: bool,
 }
 
 /// A tool that the client offers.

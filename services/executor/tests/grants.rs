@@ -128,6 +128,7 @@ fn standing(prefixes: &[&str]) -> Grant {
         session: "session".to_owned(),
         tool: "bash".to_owned(),
         prefixes: prefixes.iter().map(|it| (*it).to_owned()).collect(),
+        rules: Vec::new(),
     }))
 }
 

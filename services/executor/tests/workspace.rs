@@ -102,6 +102,7 @@ fn standing(key: &SigningKey, tool: &str, prefix: &str) -> Vec<u8> {
             session: "session".to_owned(),
             tool: tool.to_owned(),
             prefixes: vec![prefix.to_owned()],
+            rules: Vec::new(),
         })),
     };
     let grant = grant.encode_to_vec();

@@ -96,8 +96,12 @@ mod tests {
     const NOW: i64 = 1_800_000_000;
 
     fn grant(expires: i64) -> Grant {
-        let scope =
-            StandingScope { session: "s".into(), tool: "bash".into(), prefixes: vec!["uptime".into()] };
+        let scope = StandingScope {
+            session: "s".into(),
+            tool: "bash".into(),
+            prefixes: vec!["uptime".into()],
+            rules: Vec::new(),
+        };
         Grant {
             account: "default".into(),
             principal: "ada".into(),

@@ -1,6 +1,6 @@
 //! What the agent knows, in the wire's form.
 
-use domain::EventKind;
+use domain::{EventKind, RunSetup};
 use model::Catalogue;
 use wire::agent::{GetReadinessResponse, ListModelsResponse, ListToolsResponse, ModelInfo, ToolInfo};
 
@@ -9,7 +9,8 @@ use crate::{runs::Runs, tools::Offer};
 /// An event for a reader, who gets nothing of what only another agent would need.
 pub(super) fn event(mut event: domain::Event) -> wire::agent::Event {
     if let EventKind::RunStarted(started) = &mut event.kind {
-        started.setup = Box::default();
+        let RunSetup { limits, session, .. } = *std::mem::take(&mut started.setup);
+        started.setup = Box::new(RunSetup { limits, session, ..RunSetup::default() });
     }
     event.into()
 }

@@ -17,8 +17,9 @@ use super::account;
 
 /// A question from the wire.
 pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question, Status> {
-    if request.question.trim().is_empty() && request.client_results.is_empty() && request.decisions.is_empty()
-    {
+    let goes_on = !request.client_results.is_empty() || !request.decisions.is_empty();
+    // What the history ends with may be what is asked.
+    if request.question.trim().is_empty() && request.history.is_empty() && !goes_on {
         return Err(Status::invalid_argument("question: it is empty; ask something"));
     }
     let history = request.history.into_iter().enumerate().map(|(at, message)| {
@@ -37,6 +38,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         standing: request.standing_grants.into_iter().map(Into::into).collect(),
         session: request.session,
         profile: profile(&request.profile)?,
+        permissions: request.permissions.map(Into::into),
         form: form(&request.response_format_json)?,
         sections: Sections::choose(config.enabled_prompts.as_ref(), &request.behavior_controls),
         files: request.files.into_iter().map(|file| File { name: file.name, text: file.text }).collect(),
@@ -87,7 +89,7 @@ fn brought(results: Vec<ClientResult>, decisions: Vec<wire::agent::Decision>) ->
         let decision = match given.decision {
             Some(decision::Decision::Grant(grant)) => {
                 let (run, standing) = (RunId::new(given.run_id), given.standing_grants);
-                Decision::Approved(Permission { run, grant, standing })
+                Decision::Approved(Permission { run, grant, standing, always: false })
             }
             Some(decision::Decision::Denial(why)) => Decision::Denied(why),
             None => return Err(Status::invalid_argument(format!("decisions[{at}]: it decides nothing"))),

@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::{
-    AgentId, ClientTool, ContextSize, Event, EventKind, Family, Image, Limits, LogId, Message, Part, Run,
-    RunId, RunSetup, RunStarted, Subagents, Timestamp, ToolProfile, tokens,
+    AgentId, ClientTool, ContextSize, Event, EventKind, Family, Image, Limits, LogId, Message, Part,
+    Permissions, Role, Run, RunId, RunSetup, RunStarted, Subagents, Timestamp, ToolProfile, tokens,
 };
 use model::{Catalogue, Model, UnknownModel};
 use runtime::clock;
@@ -32,7 +32,7 @@ use crate::{
     driver::{Driver, Form, Setup},
     prompt::{File, Prompt, Sections},
     telemetry,
-    tools::{AlertHistory, Context, NoExecutor, Tools, Unusable},
+    tools::{AlertHistory, Context, NoExecutor, Rules, Tools, Unusable},
 };
 
 pub(crate) use found::{Found, Reading};
@@ -67,6 +67,8 @@ pub(crate) struct Question {
     pub session: String,
     /// Whose tools it has.
     pub profile: ToolProfile,
+    /// What the client says of calls.
+    pub permissions: Option<Permissions>,
     pub form: Option<Form>,
     pub sections: Sections,
     pub files: Vec<File>,
@@ -173,7 +175,9 @@ impl Runs {
         let model = self.models.get(question.model.as_deref())?;
         self.check_sight(&*model, &question)?;
         let settled = open_calls::settle(&question.history, &question.brought);
-        if question.text.is_empty() && settled.is_empty() {
+        let asks = |message: &Message| matches!(message.role, Role::User | Role::Tool);
+        let is_asked = !question.text.is_empty() || question.history.last().is_some_and(asks);
+        if !is_asked && settled.is_empty() {
             return Err(Refusal::NothingToDo);
         }
         let offer = self.tools.offer(question.profile).await?;
@@ -195,6 +199,7 @@ impl Runs {
                 .unwrap_or_else(|| own_session(question.profile, &id)),
             profile: question.profile,
             standing: standing(std::mem::take(&mut question.standing), &settled),
+            rules: Rules::new(question.permissions.clone()),
             deadline: Instant::now() + limits.wall_time + limits.answer_time,
             leaving: self.leaving.clone(),
         };
@@ -371,6 +376,7 @@ fn started(
             profile: context.profile,
             standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
             keeper: question.keeper.clone(),
+            permissions: question.permissions.clone(),
         }),
         context_window: model.info().context_window,
         max_output_tokens: model.info().max_output_tokens,

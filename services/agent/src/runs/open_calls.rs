@@ -91,7 +91,8 @@ mod tests {
         let mut asked = Message::text(Role::Assistant, "");
         asked.tool_calls = ["a", "b", "c", "d", "e"].map(call).to_vec();
         let history = [asked, Message::tool(CallId::new("a"), "chart", "done")];
-        let permission = Permission { run: RunId::new("r"), grant: vec![1], standing: Vec::new() };
+        let permission =
+            Permission { run: RunId::new("r"), grant: vec![1], standing: Vec::new(), always: false };
         let mut brought = Brought {
             results: [("b", "drawn"), ("x", "?")].map(|(id, data)| (CallId::new(id), data.to_owned())).into(),
             ..Brought::default()

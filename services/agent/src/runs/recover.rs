@@ -14,7 +14,7 @@ use super::{
 use crate::{
     driver::{Driver, Form, Setup},
     sessions::ids::is_session,
-    tools::{Context, NoExecutor, Unusable},
+    tools::{Context, NoExecutor, Rules, Unusable},
 };
 
 /// How often this agent looks for runs whose agent is gone.
@@ -170,10 +170,12 @@ impl Runs {
             session: started.setup.session.clone(),
             profile: started.setup.profile,
             standing: started.setup.standing.iter().cloned().map(Into::into).collect(),
+            rules: Rules::new(started.setup.permissions.clone()),
             deadline: Instant::now() + wall_time + limits.answer_time,
             leaving: self.leaving.clone(),
         };
         context.remember(events.iter().map(|event| &event.kind));
+        context.rules.use_up(events.iter().map(|event| &event.kind));
         let setup = Setup {
             log: self.log(),
             lease: lease.clone(),

@@ -80,7 +80,7 @@ pub(super) fn input(call: CallId, payload: &[u8]) -> Option<Input> {
     let settlement = match word.settlement? {
         decide_request::Settlement::Grant(grant) => {
             let (run, standing) = (RunId::new(word.run_id), word.standing_grants);
-            Settlement::Allowed(Permission { run, grant, standing })
+            Settlement::Allowed(Permission { run, grant, standing, always: word.always })
         }
         decide_request::Settlement::Denial(why) => Settlement::Denied(why),
         decide_request::Settlement::Result(data) => Settlement::Done(data),

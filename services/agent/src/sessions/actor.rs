@@ -327,6 +327,7 @@ impl Actor {
             profile: domain::ToolProfile::default(),
             standing: self.rest.standing_grants.iter().cloned().map(Into::into).collect(),
             session: self.log.as_str().to_owned(),
+            permissions: None,
             form: None,
             sections: Sections::choose(config.enabled_prompts.as_ref(), &std::collections::HashMap::new()),
             files: Vec::new(),

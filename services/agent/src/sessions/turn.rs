@@ -219,7 +219,8 @@ impl Turn {
         match decision.decision {
             Some(tool_decision::Decision::Grant(grant)) => {
                 let run = self.run.clone()?;
-                let permission = Permission { run, grant, standing: decision.standing_grants };
+                let standing = decision.standing_grants;
+                let permission = Permission { run, grant, standing, always: false };
                 self.brought.decisions.insert(id.clone(), Decision::Approved(permission));
                 None
             }

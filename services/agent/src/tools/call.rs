@@ -19,6 +19,7 @@ use wire::executor::{self, EffectClass, ExecuteEvent, execute_event::Kind};
 use super::{
     executors::{self, Busy, Client, Pool, Wish},
     result,
+    rules::Rules,
 };
 
 /// An executor says something every five seconds while a call runs; after this silence it is lost.
@@ -47,6 +48,8 @@ pub(crate) struct Context {
     pub profile: ToolProfile,
     /// Signed standing permissions.
     pub standing: Arc<[Bytes]>,
+    /// What the client says of calls.
+    pub rules: Rules,
     pub deadline: Instant,
     /// Cancelled when this process leaves its runs to another: then what goes on at executors is left as it is.
     pub leaving: CancellationToken,
@@ -54,7 +57,8 @@ pub(crate) struct Context {
 
 impl Context {
     /// What a person allows for later calls counts from now on.
-    pub(crate) fn remember<'a>(&mut self, events: impl IntoIterator<Item = &'a EventKind>) {
+    pub(crate) fn remember<'a>(&mut self, events: impl IntoIterator<Item = &'a EventKind> + Clone) {
+        self.rules.hear(events.clone());
         let new = events.into_iter().flat_map(|event| match event {
             EventKind::CallAllowed { permission, .. } => permission.standing.as_slice(),
             _ => &[],

@@ -17,6 +17,7 @@ use super::{
     Offer,
     call::{self, Context, Running},
     executors::{Pool, Wish},
+    rules::Judged,
 };
 
 /// How long an executor may think about what it has at hand.
@@ -83,7 +84,7 @@ impl Executor {
     }
 
     /// Has a call judged. One that cannot be judged must not run.
-    pub(super) async fn plan(&self, call: &ToolCall, context: &Context) -> ToolPlan {
+    pub(super) async fn plan(&self, call: &ToolCall, context: &Context) -> Judged {
         let asked = executor::PlanRequest {
             caller: Some(context.caller()),
             tool: call.name.clone(),
@@ -92,18 +93,17 @@ impl Executor {
             session: context.session.clone(),
             profile: context.profile.name().to_owned(),
         };
-        let refused = |reason: String| ToolPlan {
-            call: call.id.clone(),
-            description: String::new(),
-            toolset: None,
-            verdict: ToolVerdict::Refuse(reason),
+        let refused = |reason: String| {
+            let (description, toolset, verdict) = (String::new(), None, ToolVerdict::Refuse(reason));
+            Judged::harmless(ToolPlan { call: call.id.clone(), description, toolset, verdict })
         };
         match within(self.judged(asked, context.files())).await {
             Ok(answer) => {
                 let mut answer = answer.into_inner();
                 let description = std::mem::take(&mut answer.description);
                 let toolset = Some(std::mem::take(&mut answer.toolset)).filter(|toolset| !toolset.is_empty());
-                ToolPlan { call: call.id.clone(), description, toolset, verdict: verdict(answer) }
+                let (verdict, facts) = judgement(answer);
+                Judged { plan: ToolPlan { call: call.id.clone(), description, toolset, verdict }, facts }
             }
             Err(status) if status.code() == Code::NotFound => {
                 refused(format!("Failed to find tool {}", call.name))
@@ -158,19 +158,22 @@ impl Executor {
     }
 }
 
-fn verdict(answer: executor::PlanResponse) -> ToolVerdict {
-    match answer.verdict() {
+fn judgement(answer: executor::PlanResponse) -> (ToolVerdict, Approval) {
+    let verdict = answer.verdict();
+    let facts = Approval {
+        effect: answer.effect().into(),
+        reason: answer.reason,
+        command: answer.command,
+        target: answer.target,
+        prefixes: answer.prefixes,
+        policy: answer.policy_version,
+    };
+    let verdict = match verdict {
         Verdict::Allow => ToolVerdict::Allow,
-        Verdict::Ask => ToolVerdict::AskPerson(Approval {
-            effect: answer.effect().into(),
-            reason: answer.reason,
-            command: answer.command,
-            target: answer.target,
-            prefixes: answer.prefixes,
-            policy: answer.policy_version,
-        }),
-        Verdict::Deny | Verdict::Unspecified => ToolVerdict::Refuse(answer.reason),
-    }
+        Verdict::Ask => ToolVerdict::AskPerson(facts.clone()),
+        Verdict::Deny | Verdict::Unspecified => ToolVerdict::Refuse(facts.reason.clone()),
+    };
+    (verdict, facts)
 }
 
 async fn within<T>(answer: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {

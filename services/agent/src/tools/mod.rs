@@ -8,6 +8,7 @@ mod executor;
 pub(crate) mod executors;
 mod kept;
 mod result;
+mod rules;
 mod runbook;
 mod subagent;
 
@@ -24,6 +25,7 @@ use client::ClientTools;
 use executor::Executor;
 use executors::Discovered;
 use kept::KeptResults;
+use rules::Judged;
 use runbook::FetchRunbook;
 use subagent::StartAgent;
 
@@ -31,6 +33,7 @@ pub(crate) use alerts::AlertHistory;
 pub(crate) use call::{Context, Running};
 pub(crate) use client::Unusable;
 pub(crate) use executor::NoExecutor;
+pub(crate) use rules::Rules;
 
 /// The tools on offer.
 #[derive(Clone, Debug, Default)]
@@ -111,22 +114,24 @@ impl Tools {
         self.executor.check().await
     }
 
-    /// Has calls judged, all at once. Every call gets a plan: one that cannot be judged must not run.
+    /// Has calls judged, all at once, and then by the client's rules, one after the other. Every call gets a plan: one
+    /// that cannot be judged must not run.
     pub(crate) async fn plan(&self, calls: &[ToolCall], context: &Context) -> Vec<ToolPlan> {
-        join_all(calls.iter().map(async |call| {
+        let judged = join_all(calls.iter().map(async |call| {
             if self.agents.owns(&call.name) {
-                self.agents.plan(call)
+                Judged::harmless(self.agents.plan(call))
             } else if self.client.owns(call) {
-                self.client.plan(call)
+                Judged::harmless(self.client.plan(call))
             } else if self.runbooks.owns(call) {
-                self.runbooks.plan(call)
+                Judged::harmless(self.runbooks.plan(call))
             } else if self.kept.owns(call) {
-                self.kept.plan(call)
+                Judged::harmless(self.kept.plan(call))
             } else {
                 self.executor.plan(call, context).await
             }
         }))
-        .await
+        .await;
+        calls.iter().zip(judged).map(|(call, judged)| context.rules.judge(call, judged)).collect()
     }
 
     /// Starts a call. It ends with the returned handle, or when that is dropped.

@@ -49,34 +49,21 @@ pub enum Denied {
     Calls(Rule),
 }
 
-/// What rules say of a call.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judgement {
-    /// It never runs; the text tells the model why.
-    Denied(String),
-    /// It runs unasked.
-    Allowed,
-    /// Nothing.
-    Unmentioned,
-}
-
 impl Permissions {
-    /// What the rules say of a call. A rule for one call is used up by it.
-    pub fn judge(&mut self, call: &ToolCall, parameters: &Parameters) -> Judgement {
-        if let Some(denial) = self.deny.iter().find(|denial| denial.of.covers(call, parameters)) {
-            return Judgement::Denied(denial.reason.clone().unwrap_or_else(|| FORBIDDEN.to_owned()));
-        }
-        let allows = |rule: &Rule| rule.allows(&call.name, parameters);
+    /// Why a call never runs, if the rules say so; the text is for the model.
+    pub fn denial(&self, call: &ToolCall, parameters: &Parameters) -> Option<&str> {
+        let denial = self.deny.iter().find(|denial| denial.of.covers(call, parameters))?;
+        Some(denial.reason.as_deref().unwrap_or(FORBIDDEN))
+    }
+
+    /// Whether a call runs unasked. A rule for one call is used up by it.
+    pub fn allow(&mut self, tool: &str, parameters: &Parameters) -> bool {
+        let allows = |rule: &Rule| rule.allows(tool, parameters);
         if self.allow.iter().any(allows) {
-            return Judgement::Allowed;
+            return true;
         }
-        match self.allow_once.iter().position(allows) {
-            Some(at) => {
-                self.allow_once.remove(at);
-                Judgement::Allowed
-            }
-            None => Judgement::Unmentioned,
-        }
+        let once = self.allow_once.iter().position(allows);
+        once.map(|at| self.allow_once.remove(at)).is_some()
     }
 
     /// Lets calls like this one run unasked from now on.
@@ -153,23 +140,30 @@ mod tests {
     }
 
     #[test]
-    fn denials_come_first_and_a_rule_for_once_is_used_up() {
-        let mut permissions = Permissions {
-            allow: vec![rule("bash", &[("command", "ls *")])],
-            allow_once: vec![rule("bash", &[("command", "id")])],
+    fn denials_are_of_one_call_or_of_many() {
+        let permissions = Permissions {
             deny: vec![
                 Denial { of: Denied::Calls(rule("bash", &[("command", "ls /root*")])), reason: None },
                 Denial { of: Denied::Call("R1/call_9".into()), reason: Some("no".into()) },
             ],
-            reads: false,
+            ..Permissions::default()
         };
-        let mut judge = |text: &str| permissions.judge(&call("bash"), &command(text));
-        assert_eq!(judge("ls /tmp"), Judgement::Allowed);
-        assert_eq!(judge("ls /root/x"), Judgement::Denied(FORBIDDEN.into()));
-        assert_eq!(judge("id"), Judgement::Allowed);
-        assert_eq!(judge("id"), Judgement::Unmentioned);
         let ninth = ToolCall { id: CallId::new("call_9"), ..call("bash") };
-        assert_eq!(permissions.judge(&ninth, &command("ls /tmp")), Judgement::Denied("no".into()));
+        assert_eq!(permissions.denial(&call("bash"), &command("ls /root/x")), Some(FORBIDDEN));
+        assert_eq!(permissions.denial(&call("bash"), &command("ls /tmp")), None);
+        assert_eq!(permissions.denial(&ninth, &command("ls /tmp")), Some("no"));
+    }
+
+    #[test]
+    fn a_rule_for_one_call_is_used_up() {
+        let mut permissions = Permissions {
+            allow: vec![rule("bash", &[("command", "ls *")])],
+            allow_once: vec![rule("bash", &[("command", "id")])],
+            ..Permissions::default()
+        };
+        let mut allow = |text: &str| permissions.allow("bash", &command(text));
+        assert!(allow("ls /tmp") && allow("ls /tmp"));
+        assert!(allow("id") && !allow("id"));
     }
 
     #[test]
@@ -185,11 +179,10 @@ mod tests {
             rule("agent", &[]),
         ];
         assert_eq!(permissions.allow, expected);
-        let mut judge = |tool, parameters| permissions.judge(&call(tool), &parameters);
-        assert_eq!(judge("bash", command("git push")), Judgement::Allowed);
-        assert_eq!(judge("bash", command("git")), Judgement::Unmentioned);
-        assert_eq!(judge("read", texts(&[("filePath", "/tmp/x")])), Judgement::Unmentioned);
-        assert_eq!(judge("read", texts(&[("filePath", "/tmp/*")])), Judgement::Allowed);
-        assert_eq!(judge("agent", texts(&[("task", "x")])), Judgement::Allowed);
+        let mut allow = |tool, parameters| permissions.allow(tool, &parameters);
+        assert!(allow("bash", command("git push")) && !allow("bash", command("git")));
+        assert!(!allow("read", texts(&[("filePath", "/tmp/x")])));
+        assert!(allow("read", texts(&[("filePath", "/tmp/*")])));
+        assert!(allow("agent", texts(&[("task", "x")])));
     }
 }

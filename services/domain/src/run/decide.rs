@@ -1,9 +1,9 @@
 //! What each input leads to. Every change of state goes through an event.
 
 use crate::{
-    AgentId, AssistantMessage, CallId, Ceiling, Closing, Effect, EventKind, FailureCode, Input, Message,
-    MessageId, ModelCalled, ModelReply, Role, Settlement, Step, ToolCall, ToolPlan, ToolResult, ToolVerdict,
-    UsageReported,
+    AgentId, AssistantMessage, CallId, Ceiling, Closing, Effect, EventKind, FailureCode, Gate, Input,
+    Message, MessageId, ModelCalled, ModelReply, Role, Settlement, Step, ToolCall, ToolPlan, ToolResult,
+    ToolVerdict, UsageReported,
 };
 
 use super::{
@@ -244,7 +244,8 @@ impl Run {
             let found = plan(&call.id);
             let description = found.map_or_else(String::new, |plan| plan.description.clone());
             let toolset = found.and_then(|plan| plan.toolset.clone());
-            self.publish(step, EventKind::ToolStarted { call, description, toolset });
+            let gate = Self::gate(found, refusals.iter().any(|(refused, _)| *refused == call.id));
+            self.publish(step, EventKind::ToolStarted { call, description, toolset, gate });
         }
         for (call, reason) in refusals {
             self.publish(step, EventKind::ToolFinished { call, result: ToolResult::error(reason) });
@@ -259,7 +260,7 @@ impl Run {
                 ToolVerdict::AskPerson(approval) => {
                     self.publish(step, EventKind::ApprovalRequested { call, approval });
                 }
-                ToolVerdict::Allow | ToolVerdict::Refuse(_) => {}
+                ToolVerdict::Allow | ToolVerdict::Refuse(_) | ToolVerdict::Forbid(_) => {}
             }
         }
         self.run_next(step, &[]);
@@ -358,7 +359,10 @@ impl Run {
                 step.effects.push(Effect::StopPlan);
                 for call in calls.clone() {
                     let description = String::new();
-                    self.publish(step, EventKind::ToolStarted { call, description, toolset: None });
+                    self.publish(
+                        step,
+                        EventKind::ToolStarted { call, description, toolset: None, gate: Gate::default() },
+                    );
                 }
                 self.answer_instead(step);
             }

@@ -1,6 +1,6 @@
 //! Calls that never run: what their plans or the run itself forbid.
 
-use crate::{ToolCall, ToolPlan, ToolVerdict};
+use crate::{Gate, ToolCall, ToolPlan, ToolVerdict};
 
 use super::{state::Run, text};
 
@@ -15,7 +15,7 @@ impl Run {
             }
             // A person may want the same change again.
             ToolVerdict::AskPerson(_) => {}
-            ToolVerdict::Refuse(reason) => return Some(reason.clone()),
+            ToolVerdict::Refuse(reason) | ToolVerdict::Forbid(reason) => return Some(reason.clone()),
             ToolVerdict::Allow => {
                 if self.made.contains(&(call.name.clone(), call.arguments.clone())) {
                     return Some(text::REPEATED.to_owned());
@@ -24,5 +24,20 @@ impl Run {
         }
         let so_far = self.tool_calls.saturating_add(before);
         (so_far >= self.limits.tool_calls).then(|| text::TOO_MANY_CALLS.to_owned())
+    }
+
+    /// Whether a call runs that has this plan and is refused or not.
+    pub(super) fn gate(plan: Option<&ToolPlan>, refused: bool) -> Gate {
+        match plan.map(|plan| &plan.verdict) {
+            Some(ToolVerdict::Forbid(_)) => Gate::Forbidden,
+            Some(ToolVerdict::AskClient | ToolVerdict::AskPerson(_)) if !refused => Gate::Waits,
+            Some(
+                ToolVerdict::AskClient
+                | ToolVerdict::AskPerson(_)
+                | ToolVerdict::Allow
+                | ToolVerdict::Refuse(_),
+            )
+            | None => Gate::Open,
+        }
     }
 }

@@ -42,7 +42,12 @@ impl Bench {
             call: call("q", "{}"),
             description: "d".into(),
             toolset: None,
-            permission: Permission { run: RunId::new("run_1"), grant: vec![1], standing: Vec::new() },
+            permission: Permission {
+                run: RunId::new("run_1"),
+                grant: vec![1],
+                standing: Vec::new(),
+                always: false,
+            },
         };
         Self::begin(limits, started(messages), vec![denied, approved])
     }
@@ -128,8 +133,12 @@ impl Bench {
                 self.give(Input::ToolFinished { call: call.id, result: ran("ok") });
             }
             Effect::AwaitClient { call, .. } => {
-                let permission =
-                    Permission { run: RunId::new("run_1"), grant: vec![1], standing: Vec::new() };
+                let permission = Permission {
+                    run: RunId::new("run_1"),
+                    grant: vec![1],
+                    standing: Vec::new(),
+                    always: false,
+                };
                 let settlement = match dice % 4 {
                     0 => Settlement::Allowed(permission),
                     1 => Settlement::Denied("no".into()),
@@ -431,7 +440,7 @@ fn a_call_waits_in_a_run_that_waits_while_the_others_go_on() {
     assert_eq!(bench.run.outcome(), None, "it waits");
 
     let settle = |call: &ToolCall, settlement| Input::Settled { call: call.id.clone(), settlement };
-    let permission = Permission { run: RunId::new("r"), grant: vec![1], standing: Vec::new() };
+    let permission = Permission { run: RunId::new("r"), grant: vec![1], standing: Vec::new(), always: false };
     bench.give(settle(asked, Settlement::Allowed(permission.clone())));
     let run = |effect: &Effect| matches!(effect, Effect::RunTool { permission: Some(one), .. } if *one == permission);
     assert!(bench.todo.iter().any(run), "{:?}", bench.todo);

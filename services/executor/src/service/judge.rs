@@ -62,7 +62,7 @@ impl Judge {
         let settings = Settings { saved, site, ..(*self.settings).clone() };
         let (own, arguments, targets) = (tool.clone(), arguments_json.to_owned(), self.targets.clone());
         let judged = tokio::task::spawn_blocking(move || Judged {
-            plan: own.plan(&settings, &arguments),
+            plan: settings.saved.lift(own.plan(&settings, &arguments), &own.name, &arguments),
             target: targets.of(&own),
         });
         match tokio::time::timeout(PLAN_TIME, judged).await {

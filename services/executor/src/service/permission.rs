@@ -1,7 +1,8 @@
 //! What persons have allowed: grants, and whether they cover a call.
 
+use domain::Rule;
 use grants::KeyRing;
-use wire::executor::{ExactScope, Grant, StandingScope, grant::Scope};
+use wire::executor::{ExactScope, Grant, ParameterPatterns, StandingScope, grant::Scope};
 
 use super::{executions::Key, records::Records};
 use crate::{policy::Prefix, tools::Saved};
@@ -111,6 +112,11 @@ pub(super) fn standing(
 }
 
 fn add(saved: &mut Saved, scope: StandingScope) {
+    let rule = |patterns: ParameterPatterns| Rule {
+        tool: scope.tool.clone(),
+        parameters: patterns.patterns.into_iter().collect(),
+    };
+    saved.rules.extend(scope.rules.into_iter().map(rule));
     if scope.tool == BASH {
         saved.commands.extend(scope.prefixes.iter().filter_map(|prefix| Prefix::new(prefix)));
     } else if scope.prefixes.contains(&scope.tool) {

@@ -5,6 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use domain::Rule;
 use futures_util::future::BoxFuture;
 
 use crate::{
@@ -92,6 +93,25 @@ pub(crate) struct Saved {
     pub(crate) commands: Vec<Prefix>,
     /// Names of other tools.
     pub(crate) tools: Vec<String>,
+    /// Calls of any tool, by patterns.
+    pub(crate) rules: Vec<Rule>,
+}
+
+impl Saved {
+    /// A plan, after which nobody is asked about what a rule allows.
+    pub(crate) fn lift(&self, plan: Plan, tool: &str, arguments_json: &str) -> Plan {
+        let Plan { description, effect, decision } = plan;
+        let decision = match decision {
+            Decision::Ask(ask) if self.covers(tool, arguments_json) => Decision::Allow(ask.work),
+            Decision::Ask(_) | Decision::Allow(_) | Decision::Deny(_) => decision,
+        };
+        Plan { description, effect, decision }
+    }
+
+    fn covers(&self, tool: &str, arguments_json: &str) -> bool {
+        wire::parameters(arguments_json)
+            .is_some_and(|parameters| self.rules.iter().any(|rule| rule.allows(tool, &parameters)))
+    }
 }
 
 impl Work {

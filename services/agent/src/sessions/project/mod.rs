@@ -196,7 +196,7 @@ impl Projection {
                 self.tally.run = report.totals;
             }
             EventKind::AssistantMessage(assistant) => self.replied(event, assistant, &mut out),
-            EventKind::ToolStarted { call, description, toolset } => {
+            EventKind::ToolStarted { call, description, toolset, .. } => {
                 self.tool_started(event.time, call, description, toolset.as_deref(), &mut out);
             }
             EventKind::ToolOutput { call, stream, text } => self.printed(call, *stream, text, &mut out),

@@ -1,0 +1,188 @@
+//! One agent of a run, as its events tell.
+
+use std::collections::HashMap;
+
+use domain::{
+    AgentId, CallId, Ceiling, Gate, MessageId, ModelCalled, OutputStream, ToolCall, ToolResult, UsageReported,
+};
+
+use super::{input, output};
+use crate::harness::{
+    events::{Event, Of, Progress, Reason, Tokens},
+    ids::Seed,
+};
+
+#[derive(Debug)]
+pub(super) struct Agent {
+    seed: Seed,
+    id: AgentId,
+    of: Of,
+    depth: u32,
+    max_iterations: u32,
+    iterations: u32,
+    /// The model call that is not counted yet.
+    calling: Option<MessageId>,
+    /// Whether the last model call said something.
+    spoke: bool,
+    totals: Tokens,
+    calls: HashMap<CallId, Called>,
+    /// Pieces of output so far.
+    pieces: u64,
+}
+
+/// A call that has not ended.
+#[derive(Clone, Debug)]
+pub(super) struct Called {
+    pub(super) call: ToolCall,
+    gate: Gate,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Agent {
+    /// An agent, and the call of another that started it.
+    pub(super) fn new(
+        seed: Seed,
+        id: &AgentId,
+        parent: Option<(&Self, &CallId)>,
+        max_iterations: u32,
+    ) -> Self {
+        let of = Of {
+            run_id: seed.id(&["run", id.as_str()]),
+            agent_id: seed.id(&["agent", id.as_str()]),
+            parent_id: parent.map(|(parent, call)| parent.call_id(call)),
+        };
+        Self {
+            seed,
+            id: id.clone(),
+            of,
+            depth: parent.map_or(0, |(parent, _)| parent.depth.saturating_add(1)),
+            max_iterations,
+            iterations: 0,
+            calling: None,
+            spoke: false,
+            totals: Tokens::default(),
+            calls: HashMap::new(),
+            pieces: 0,
+        }
+    }
+
+    pub(super) fn of(&self) -> Of {
+        self.of.clone()
+    }
+
+    pub(super) fn start(&self) -> Event {
+        let depth = (self.depth > 0).then_some(self.depth);
+        Event::HarnessStart { of: self.of(), depth, max_iterations: self.max_iterations }
+    }
+
+    pub(super) fn calls_model(&mut self, called: ModelCalled) {
+        self.iterations = called.step;
+        self.spoke = false;
+        self.calling = Some(called.message);
+    }
+
+    /// Whom the events of a model call are of.
+    fn of_call(&self, message: &MessageId) -> Of {
+        Of {
+            run_id: self.part("call", message.as_str()),
+            agent_id: self.of.agent_id.clone(),
+            parent_id: Some(self.of.run_id.clone()),
+        }
+    }
+
+    fn part(&self, what: &str, id: &str) -> String {
+        self.seed.id(&[what, self.id.as_str(), id])
+    }
+
+    pub(super) fn text(&mut self, message: &MessageId, content: String) -> Event {
+        self.spoke = true;
+        Event::Text { of: self.of_call(message), id: self.part("text", message.as_str()), content }
+    }
+
+    pub(super) fn reasoning(&self, message: &MessageId, content: String) -> Event {
+        Event::Reasoning { of: self.of_call(message), id: self.part("reasoning", message.as_str()), content }
+    }
+
+    /// The tokens of a model call; those that are counted again after its tools are known already.
+    pub(super) fn counted(&mut self, report: &UsageReported) -> Option<Event> {
+        let UsageReported { usage, totals, .. } = *report;
+        self.totals = Tokens { input_tokens: totals.prompt, output_tokens: totals.completion };
+        let message = self.calling.take()?;
+        Some(Event::Usage {
+            of: self.of_call(&message),
+            tokens: Tokens { input_tokens: usage.prompt, output_tokens: usage.completion },
+            cache_read_tokens: usage.cached,
+            cache_creation_tokens: usage.cache_creation,
+        })
+    }
+
+    pub(super) fn call_id(&self, call: &CallId) -> String {
+        format!("{}/{call}", self.of.run_id)
+    }
+
+    pub(super) fn call(&self, call: &CallId) -> Option<&Called> {
+        self.calls.get(call)
+    }
+
+    /// A call that waits or is forbidden is no event of its own.
+    pub(super) fn starts(&mut self, call: ToolCall, gate: Gate) -> Option<Event> {
+        let event = (gate == Gate::Open).then(|| self.tool_call(&call));
+        let called = Called { gate, stdout: String::new(), stderr: String::new(), call: call.clone() };
+        self.calls.insert(call.id, called);
+        event
+    }
+
+    pub(super) fn allowed(&mut self, call: &CallId) -> Option<Event> {
+        let called = self.calls.get_mut(call)?;
+        called.gate = Gate::Open;
+        let call = called.call.clone();
+        Some(self.tool_call(&call))
+    }
+
+    fn tool_call(&self, call: &ToolCall) -> Event {
+        let (id, input) = (self.call_id(&call.id), input(call));
+        Event::ToolCall { of: self.of(), id, name: call.name.clone(), input }
+    }
+
+    pub(super) fn progress(&mut self, id: &CallId, stream: OutputStream, data: String) -> Option<Event> {
+        let called = self.calls.get_mut(id)?;
+        let (channel, printed) = match stream {
+            OutputStream::Stdout => ("stdout", &mut called.stdout),
+            OutputStream::Stderr => ("stderr", &mut called.stderr),
+        };
+        printed.push_str(&data);
+        let name = called.call.name.clone();
+        self.pieces += 1;
+        Some(Event::ToolProgress {
+            of: self.of(),
+            id: self.part("progress", &self.pieces.to_string()),
+            tool_call_id: self.call_id(id),
+            name,
+            content: Progress { channel, data },
+        })
+    }
+
+    pub(super) fn finished(&mut self, id: &CallId, result: ToolResult) -> Option<Event> {
+        let called = self.calls.remove(id)?;
+        let output = match called.gate {
+            Gate::Open => output::of(&called, result),
+            Gate::Waits | Gate::Forbidden => output::denied(result),
+        };
+        Some(Event::ToolResult { of: self.of(), id: self.call_id(id), name: called.call.name, output })
+    }
+
+    /// The end of the run, and before it the answer if no model said it.
+    pub(super) fn answered(&self, answer: String, reason: &str) -> (Event, Option<Event>) {
+        let reason = if Ceiling::named(reason).is_some() { Reason::MaxIterations } else { Reason::Final };
+        let end = self.end(Some(reason));
+        if self.spoke || answer.is_empty() {
+            return (end, None);
+        }
+        (Event::Text { of: self.of(), id: self.part("answer", ""), content: answer }, Some(end))
+    }
+
+    pub(super) fn end(&self, reason: Option<Reason>) -> Event {
+        Event::HarnessEnd { of: self.of(), reason, iterations: self.iterations, total_usage: self.totals }
+    }
+}

@@ -1,0 +1,67 @@
+//! The body of `POST /chat`. Unknown fields are ignored.
+
+use serde::Deserialize;
+use serde_json::Value;
+use wire::agent::{ChatRequest, Limits, Subagents};
+
+use super::{messages, permissions, refusal::Refusal};
+
+/// Whose tools it has.
+const PROFILE: &str = "harness";
+/// What subagents a run may have.
+const SUBAGENTS: Subagents = Subagents { depth: 4, number: 64 };
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    model: Option<String>,
+    messages: Option<Value>,
+    context: Option<String>,
+    permissions: Option<Value>,
+    mode: Option<Value>,
+    max_iterations: Option<f64>,
+}
+
+/// A question as the agent takes it.
+pub(super) fn parse(body: &[u8]) -> Result<ChatRequest, Refusal> {
+    let value: Value = serde_json::from_slice(body).map_err(|_| Refusal::not_json())?;
+    let required = || Refusal::bad("model and messages are required");
+    if !value.is_object() {
+        return Err(required());
+    }
+    let body: Body = serde_json::from_value(value).map_err(|error| Refusal::bad(&error.to_string()))?;
+    let Value::Array(given) = body.messages.ok_or_else(required)? else {
+        return Err(Refusal::bad("messages must be a list"));
+    };
+    if body.mode.is_some_and(|mode| mode == "rlm") {
+        return Err(Refusal::bad("mode: this server has no `rlm`"));
+    }
+    let messages::Conversation { question, images, history } = messages::read(given)?;
+    let permissions = permissions::read(body.permissions)?;
+    Ok(ChatRequest {
+        question,
+        images,
+        decisions: permissions::denials(&permissions, &history),
+        history,
+        // Without one, and with an empty one, the default answers.
+        model: body.model.unwrap_or_default(),
+        additional_system_prompt: body.context.unwrap_or_default(),
+        limits: body.max_iterations.map(limits).transpose()?,
+        permissions: Some(permissions.into()),
+        approvals: true,
+        waits: true,
+        session: uuid::Uuid::now_v7().to_string(),
+        subagents: Some(SUBAGENTS),
+        profile: PROFILE.to_owned(),
+        ..ChatRequest::default()
+    })
+}
+
+fn limits(iterations: f64) -> Result<Limits, Refusal> {
+    if !(1.0..=f64::from(u32::MAX)).contains(&iterations) {
+        return Err(Refusal::bad("maxIterations must be a number from 1 on"));
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was checked")]
+    let steps = iterations as u32;
+    Ok(Limits { steps, ..Limits::default() })
+}
