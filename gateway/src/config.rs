@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use grants::SigningKey;
 use http::{HeaderValue, Uri};
-use runtime::auth::ApiKey;
+use runtime::{auth::ApiKey, tls};
 
 /// Settings of the gateway.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub struct Config {
     pub api_key: Option<ApiKey>,
     /// Whether a key is asked for even if `api_key` is none: one that the agent keeps. Default: no.
     pub needs_key: bool,
+    /// Secures connections. Default: none, and then they are in the clear.
+    pub tls: Option<tls::Server>,
     /// Signs what people approve; executors know its public half. Default: none, and then nothing can be approved.
     pub signing_key: Option<SigningKey>,
     /// Names, beside `localhost` and loopback addresses, that a server without a key answers to. No ports.
@@ -55,6 +57,7 @@ impl Default for Config {
         Self {
             api_key: None,
             needs_key: false,
+            tls: None,
             signing_key: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),

@@ -8,7 +8,9 @@ use hyper_util::{
     server::conn::auto::Builder,
     service::TowerToHyperService,
 };
+use runtime::tls;
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     task::JoinSet,
     time::timeout,
@@ -57,7 +59,11 @@ impl Gateway {
                 accepted = listener.accept(), if connections.len() < config.max_connections => match accepted {
                     Ok((stream, _)) => {
                         tune(&stream, config);
-                        connections.spawn(converse(stream, router.clone(), shutdown.clone()));
+                        let (router, shutdown) = (router.clone(), shutdown.clone());
+                        match config.tls.clone() {
+                            Some(tls) => drop(connections.spawn(converse_securely(tls, stream, router, shutdown))),
+                            None => drop(connections.spawn(converse(stream, router, shutdown))),
+                        }
                     }
                     Err(error) => {
                         tracing::warn!(%error, "a connection was not accepted");
@@ -94,8 +100,20 @@ fn tune(stream: &TcpStream, config: &Config) {
     }
 }
 
+/// Serves one connection to its end, once the handshake is done.
+async fn converse_securely(tls: tls::Server, stream: TcpStream, router: Router, shutdown: CancellationToken) {
+    match tls.accept(stream).await {
+        Ok(stream) => converse(stream, router, shutdown).await,
+        Err(error) => tracing::debug!(%error, "a handshake failed"),
+    }
+}
+
 /// Serves one connection to its end.
-async fn converse(stream: TcpStream, router: Router, shutdown: CancellationToken) {
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    shutdown: CancellationToken,
+) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_DEADLINE);
     builder.http2().timer(TokioTimer::new()).keep_alive_interval(HEAD_DEADLINE);

@@ -9,9 +9,14 @@ use std::{
 };
 
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio::{
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    time::timeout,
+};
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
+
+use crate::tls;
 
 /// How long a connection may take to come up.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -32,8 +37,11 @@ pub enum Error {
     #[error("`{0}` is not an address: write HOST:PORT with a numeric host, or unix:PATH")]
     Unreadable(String),
     /// Not a URL.
-    #[error("`{0}` is not the address of a service: write http://HOST:PORT or unix:PATH")]
+    #[error("`{0}` is not the address of a service: write http://HOST:PORT, https://HOST:PORT or unix:PATH")]
     NotAService(String),
+    /// TLS cannot be set up.
+    #[error(transparent)]
+    Tls(#[from] tls::Error),
     /// Listening failed.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -75,6 +83,8 @@ impl fmt::Display for Address {
 pub enum Listener {
     /// On a TCP address.
     Tcp(TcpListener),
+    /// On a TCP address, under TLS.
+    Tls(TcpListener, tls::Server),
     /// On a Unix socket.
     Unix(UnixListener),
 }
@@ -108,13 +118,22 @@ async fn remove_stale(path: &Path) {
 }
 
 impl Listener {
+    /// The same under TLS, if there is a way. A Unix socket stays as it is: both its ends are on this machine.
+    #[must_use]
+    pub fn under(self, tls: Option<tls::Server>) -> Self {
+        match (self, tls) {
+            (Self::Tcp(listener), Some(tls)) => Self::Tls(listener, tls),
+            (listener, _) => listener,
+        }
+    }
+
     /// Where it listens; the real port if port 0 was asked for.
     ///
     /// # Errors
     /// If the operating system does not say.
     pub fn address(&self) -> std::io::Result<Address> {
         match self {
-            Self::Tcp(listener) => listener.local_addr().map(Address::Tcp),
+            Self::Tcp(listener) | Self::Tls(listener, _) => listener.local_addr().map(Address::Tcp),
             Self::Unix(listener) => {
                 let path = listener.local_addr()?.as_pathname().map(Path::to_owned);
                 Ok(Address::Unix(path.unwrap_or_default()))
@@ -123,12 +142,23 @@ impl Listener {
     }
 }
 
-/// A channel to a service at `http://HOST:PORT` or `unix:PATH`. It connects when it is first used, and again
-/// when the connection is lost.
+/// A channel to a service at `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`. It connects when it is first used,
+/// and again when the connection is lost.
 ///
 /// # Errors
-/// [`Error::NotAService`] if the address cannot be read.
+/// [`Error::NotAService`] if the address cannot be read, [`Error::Tls`] if this machine trusts nobody.
 pub fn channel(service: &str) -> Result<Channel, Error> {
+    channel_under(service, || tls::Client::load(None, None))
+}
+
+/// The same, with a way to secure connections to `https://HOST:PORT`.
+///
+/// # Errors
+/// As for [`channel`].
+pub fn channel_under(
+    service: &str,
+    client: impl FnOnce() -> Result<tls::Client, tls::Error>,
+) -> Result<Channel, Error> {
     if let Some(path) = service.strip_prefix("unix:") {
         let path = PathBuf::from(path);
         let connector = service_fn(move |_: Uri| {
@@ -137,14 +167,54 @@ pub fn channel(service: &str) -> Result<Channel, Error> {
         });
         return Ok(tuned(Endpoint::from_static("http://unix")).connect_with_connector_lazy(connector));
     }
-    Ok(endpoint(service)?.connect_lazy())
+    channel_at(service, None, client)
 }
 
-/// What is to be known to call `http://HOST:PORT`.
+/// A channel to a service at a URL, or to one of the machines of its host.
+pub(crate) fn channel_at(
+    service: &str,
+    at: Option<SocketAddr>,
+    client: impl FnOnce() -> Result<tls::Client, tls::Error>,
+) -> Result<Channel, Error> {
+    let endpoint = endpoint(service)?;
+    let host = endpoint.uri().host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    if endpoint.uri().scheme_str() == Some("https") {
+        let (client, port) = (client()?, endpoint.uri().port_u16().unwrap_or(443));
+        let connector = service_fn(move |_: Uri| {
+            let (client, host) = (client.clone(), host.clone());
+            async move {
+                let stream = connect(at, &host, port).await?;
+                client.connect(&host, stream).await.map(TokioIo::new)
+            }
+        });
+        return Ok(endpoint.connect_with_connector_lazy(connector));
+    }
+    let port = endpoint.uri().port_u16().unwrap_or(80);
+    let connector = service_fn(move |_: Uri| {
+        let host = host.clone();
+        async move { connect(at, &host, port).await.map(TokioIo::new) }
+    });
+    Ok(endpoint.connect_with_connector_lazy(connector))
+}
+
+async fn connect(at: Option<SocketAddr>, host: &str, port: u16) -> std::io::Result<TcpStream> {
+    let connecting = async {
+        match at {
+            Some(address) => TcpStream::connect(address).await,
+            None => TcpStream::connect((host, port)).await,
+        }
+    };
+    let stream = timeout(CONNECT_TIMEOUT, connecting).await.map_err(|_| std::io::ErrorKind::TimedOut)??;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// What is to be known to call a URL.
 pub(crate) fn endpoint(service: &str) -> Result<Endpoint, Error> {
     let unreadable = || Error::NotAService(service.to_owned());
     let endpoint = Endpoint::from_shared(service.to_owned()).map_err(|_| unreadable())?;
-    if endpoint.uri().host().is_none() || endpoint.uri().scheme_str() != Some("http") {
+    let scheme = endpoint.uri().scheme_str();
+    if endpoint.uri().host().is_none() || !matches!(scheme, Some("http" | "https")) {
         return Err(unreadable());
     }
     Ok(tuned(endpoint))

@@ -13,6 +13,9 @@ use crate::{
     auth::{ApiKey, is_authorized},
 };
 
+/// Handshakes of TLS at the same time; further connections wait.
+const HANDSHAKES: usize = 256;
+
 /// Serves until `shutdown`, and then until the calls in progress have ended. On a Unix socket only processes of
 /// the same user are served.
 ///
@@ -39,6 +42,23 @@ where
                 })
             });
             router.serve_with_incoming_shutdown(incoming, end).await
+        }
+        Listener::Tls(listener, tls) => {
+            let accepted = TcpListenerStream::new(listener).filter_map(Result::ok);
+            let securing = futures_util::StreamExt::map(accepted, move |stream| {
+                let tls = tls.clone();
+                async move {
+                    // Slower, but it works without.
+                    let _ = stream.set_nodelay(true);
+                    tls.accept(stream)
+                        .await
+                        .inspect_err(|error| tracing::debug!(%error, "a handshake failed"))
+                }
+            });
+            // Whoever is slow to prove who they are holds nobody up.
+            let secured =
+                futures_util::StreamExt::buffer_unordered(securing, HANDSHAKES).filter(Result::is_ok);
+            router.serve_with_incoming_shutdown(secured, end).await
         }
         Listener::Unix(listener) => {
             let incoming = UnixListenerStream::new(listener)

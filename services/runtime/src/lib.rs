@@ -10,6 +10,7 @@
 //! * [`scope`]: what a key may be used for; [`token`]: the text of keys that are kept in a store
 //! * [`signals`]: the wish of the operating system that the process ends
 //! * [`telemetry`]: logs, traces and metrics
+//! * [`tls`]: who both ends of a connection are
 
 pub mod address;
 pub mod auth;
@@ -20,4 +21,5 @@ pub mod propagation;
 pub mod scope;
 pub mod signals;
 pub mod telemetry;
+pub mod tls;
 pub mod token;

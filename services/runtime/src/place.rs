@@ -2,12 +2,12 @@
 
 use std::{fmt, net::SocketAddr};
 
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tonic::transport::{Channel, Uri};
-use tower::service_fn;
 
-use crate::address::{self, Error};
+use crate::{
+    address::{self, Error},
+    tls,
+};
 
 /// Where one process of a service is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,7 +18,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Reads `http://HOST:PORT` or `unix:PATH`.
+    /// Reads `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`.
     ///
     /// # Errors
     /// [`Error::NotAService`] if it is neither.
@@ -49,18 +49,19 @@ impl Place {
         self.service == other.service
     }
 
-    /// A channel to it. It connects when it is first used, and again when the connection is lost.
+    /// A channel to it. It connects when it is first used, and again when the connection is lost. `client` secures
+    /// connections to `https://HOST:PORT`.
     ///
     /// # Errors
-    /// [`Error::NotAService`] if the address cannot be read.
-    pub fn channel(&self) -> Result<Channel, Error> {
-        let Some(at) = self.at else { return address::channel(&self.service) };
-        let connector = service_fn(move |_: Uri| async move {
-            let stream = TcpStream::connect(at).await?;
-            stream.set_nodelay(true)?;
-            Ok::<_, std::io::Error>(TokioIo::new(stream))
-        });
-        Ok(address::endpoint(&self.service)?.connect_with_connector_lazy(connector))
+    /// [`Error::NotAService`] if the address cannot be read, [`Error::Tls`] if nothing can be secured.
+    pub fn channel(
+        &self,
+        client: impl FnOnce() -> Result<tls::Client, tls::Error>,
+    ) -> Result<Channel, Error> {
+        match self.at {
+            Some(at) => address::channel_at(&self.service, Some(at), client),
+            None => address::channel_under(&self.service, client),
+        }
     }
 }
 

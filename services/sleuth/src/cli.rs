@@ -94,6 +94,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) access: Access,
     #[command(flatten)]
+    pub(crate) tls: Tls,
+    #[command(flatten)]
     pub(crate) rates: Rates,
     #[command(flatten)]
     pub(crate) data: Data,
@@ -114,6 +116,8 @@ pub(crate) struct Gateway {
     #[command(flatten)]
     pub(crate) access: Access,
     #[command(flatten)]
+    pub(crate) tls: Tls,
+    #[command(flatten)]
     pub(crate) data: Data,
 }
 
@@ -132,6 +136,8 @@ pub(crate) struct Agent {
     pub(crate) metrics: Option<String>,
     #[command(flatten)]
     pub(crate) access: Access,
+    #[command(flatten)]
+    pub(crate) tls: Tls,
     #[command(flatten)]
     pub(crate) rates: Rates,
     #[command(flatten)]
@@ -154,6 +160,8 @@ pub(crate) struct Executor {
     /// YAML file with more toolsets and MCP servers, in HolmesGPT's format.
     #[arg(long, env = "SLEUTH_TOOLSETS", value_name = "FILE")]
     pub(crate) toolsets: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tls: Tls,
     /// End when this process ends. Set by `sleuth serve` for its own executor.
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) parent: Option<u32>,
@@ -188,6 +196,21 @@ pub(crate) struct Access {
     #[arg(long, env = "SLEUTH_REQUIRE_KEYS", num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
     #[arg(value_parser = clap::builder::BoolishValueParser::new())]
     pub(crate) require_keys: Option<bool>,
+}
+
+/// Connections under TLS. To servers at https:// addresses: SLEUTH_TLS_CA names a PEM file of the authorities to trust
+/// instead of those of this machine, and the certificate here is shown to whoever asks for one.
+#[derive(Debug, Args)]
+pub(crate) struct Tls {
+    /// PEM file with the certificate of this server, and those between it and its authority.
+    #[arg(long, env = "SLEUTH_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// PEM file with its key.
+    #[arg(long, env = "SLEUTH_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// PEM file of authorities: only clients with a certificate of one of them get in.
+    #[arg(long, env = "SLEUTH_TLS_CLIENT_CA", value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_client_ca: Option<PathBuf>,
 }
 
 /// How often keys of `sleuth keys` may be used.

@@ -6,7 +6,7 @@ use runtime::{address::Address, signals};
 use super::{Context, with_metrics};
 use crate::{
     cli::Agent,
-    services::{Storage, lasting_agent, models, serve_agent},
+    services::{Storage, lasting_agent, models, serve_agent, server_tls},
     settings::api_key,
 };
 
@@ -17,6 +17,7 @@ pub(super) async fn run(context: Context, flags: Agent) -> anyhow::Result<()> {
     let needs_key = file.needs_key(&flags.access);
     let address: Address = file.grpc_address(flags.grpc.as_deref()).parse()?;
     let listener = address.listen(needs_key || api_key().is_some()).await?;
+    let listener = listener.under(server_tls(&flags.tls)?);
     let executor = file.executor_url(flags.executor.as_deref());
     let storage =
         Storage::open(file.place(&flags.storage, &flags.data)?, file.retention(&flags.storage)).await?;

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use super::{Context, with_metrics};
 use crate::{
     cli,
-    services::serve_executor,
+    services::{serve_executor, server_tls},
     settings::{api_key, variable},
 };
 
@@ -20,6 +20,7 @@ pub(super) async fn run(context: Context, flags: cli::Executor) -> anyhow::Resul
     }
     let listener =
         file.listen_address(flags.listen.as_deref()).parse::<Address>()?.listen(api_key().is_some()).await?;
+    let listener = listener.under(server_tls(&flags.tls)?);
     let mut config = ::executor::Config::from_env(&variable)?;
     config.toolsets = file.toolsets(flags.toolsets);
     let executor = Executor::build(config).await?;

@@ -13,7 +13,7 @@ use wire::transport;
 use super::Context;
 use crate::{
     cli::Serve,
-    services::{Storage, Supervisor, lasting_agent, models, serve_agent, signing_key},
+    services::{Storage, Supervisor, lasting_agent, models, serve_agent, server_tls, signing_key},
     settings::api_key,
 };
 
@@ -25,8 +25,10 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     let models = models(&file, flags.answering.model_list.as_ref())?;
     let data = file.data_dir(&flags.data);
     let key = signing_key(data.as_ref())?;
+    let tls = server_tls(&flags.tls)?;
     let gateway = Config {
         cluster_name: file.cluster_name(&flags.answering),
+        tls: tls.clone(),
         ..file.gateway(&flags.http, &flags.access, key.clone(), MetricsText::new(telemetry.metrics()))?
     };
     let storage =
@@ -35,7 +37,7 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     let gate = Gate::new(api_key(), !needs_key, registry.clone());
     let http = listen_http(&file.http_address(&flags.http), has_key).await?;
     let grpc: Address = file.grpc_address(flags.grpc.as_deref()).parse()?;
-    let grpc = grpc.listen(has_key).await?;
+    let grpc = grpc.listen(has_key).await?.under(tls);
 
     let hidden = data.map(|data| data.path);
     let executor = Supervisor::start(log, file.toolsets(flags.toolsets), key.public(), hidden).await?;
@@ -70,6 +72,8 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
 pub(super) async fn listen_http(address: &str, has_key: bool) -> anyhow::Result<tokio::net::TcpListener> {
     match address.parse::<Address>()?.listen(has_key).await? {
         Listener::Tcp(listener) => Ok(listener),
-        Listener::Unix(_) => anyhow::bail!("--http: HTTP is served over TCP: write HOST:PORT"),
+        Listener::Tls(..) | Listener::Unix(_) => {
+            anyhow::bail!("--http: HTTP is served over TCP: write HOST:PORT")
+        }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn client(agent: Transport) -> Client {
 
 /// A way to an agent at an address, with the key of the environment.
 pub(crate) fn remote(server: &str) -> anyhow::Result<Transport> {
-    Ok(with_key(address::channel(server)?))
+    Ok(with_key(address::channel_under(server, super::tls::client_tls)?))
 }
 
 /// A channel that presents the key of the environment, if there is one.

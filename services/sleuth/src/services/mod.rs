@@ -7,6 +7,7 @@ mod private;
 mod signing;
 mod storage;
 mod supervisor;
+mod tls;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -24,6 +25,7 @@ pub(crate) use private::connect;
 pub(crate) use signing::signing_key;
 pub(crate) use storage::{Place, Storage};
 pub(crate) use supervisor::Supervisor;
+pub(crate) use tls::server_tls;
 
 use crate::settings::{File, variable};
 
@@ -56,6 +58,6 @@ fn agent(
     executor: &str,
     store: Arc<dyn Store>,
 ) -> anyhow::Result<Agent> {
-    let dial: Dial = Arc::new(|place| Ok(grpc::with_key(place.channel()?)));
+    let dial: Dial = Arc::new(|place| Ok(grpc::with_key(place.channel(tls::client_tls)?)));
     Ok(Agent::new(config, models, Discovered::behind(executor, dial)?, store))
 }

@@ -1,0 +1,184 @@
+//! Accounts: whoever has a key of one reaches nothing of another, and learns nothing of it.
+
+#![cfg(test)]
+
+#[path = "accounts/doors.rs"]
+mod doors;
+#[path = "accounts/world.rs"]
+mod world;
+
+use std::collections::BTreeSet;
+
+use doors::{DOORS, Door};
+use serde_json::{Value, json};
+use world::World;
+
+#[tokio::test]
+async fn no_key_of_another_account_opens_anything_or_tells_what_there_is() {
+    let world = World::start().await;
+    let real = world.victims_runs().await;
+    let mut attempts = 0;
+    for intruder in &world.intruders {
+        for run in &real {
+            for door in DOORS {
+                let seen = door.attempt(&world, &intruder.key, run).await;
+                let nothing = "run_00000000000000000000000000000000";
+                let unknown = door.attempt(&world, &intruder.key, nothing).await;
+                let place = format!("{door:?} as {} at {}", intruder.name, run.as_str());
+                assert!(!seen.succeeded, "{place}: {seen:?}");
+                assert_eq!(seen.without(run), unknown.without(nothing), "{place}");
+                attempts += 1;
+            }
+        }
+    }
+    assert!(attempts >= 200, "{attempts}");
+    world.is_untouched(&real).await;
+}
+
+#[tokio::test]
+async fn robusta_refuses_in_the_documented_order() {
+    let world = World::start().await;
+    let good = json!({ "ask": "what FAKE_LLM{}" });
+    let bad = json!({ "ask": 7 });
+    let named = |cluster: &str| json!({ "ask": "what FAKE_LLM{}", "cluster_id": cluster });
+    let failing = json!({ "ask": r#"what FAKE_LLM{"status": 401}"# });
+    let [ask, read, limited] = [&world.victim, &world.reader, &world.limited].map(String::as_str);
+    for (account, key, body, status) in [
+        ("acme", "", &bad, 401),
+        ("acme", "slk_0123456789abcdef_0123456789abcdef", &good, 401),
+        ("acme", "not a key", &good, 401),
+        ("rival", ask, &good, 401),
+        ("none", ask, &good, 401),
+        ("rival", read, &bad, 401),
+        ("acme", read, &bad, 403),
+        ("acme", read, &named("nowhere"), 403),
+        ("acme", limited, &named("nowhere"), 403),
+        ("acme", limited, &named("LAB"), 200),
+        ("acme", limited, &good, 200),
+        ("acme", ask, &bad, 400),
+        ("acme", ask, &json!({}), 400),
+        ("acme", ask, &json!([]), 400),
+        ("acme", ask, &json!({ "ask": "x", "payload": "text" }), 400),
+        ("acme", ask, &json!({ "ask": "x", "model": "none" }), 400),
+        ("acme", ask, &named("nowhere"), 404),
+        ("acme", ask, &failing, 500),
+        ("acme", ask, &named("lab"), 200),
+        ("acme", ask, &good, 200),
+    ] {
+        let (seen, answer) = world.robusta(account, key, body).await;
+        assert_eq!(seen, status, "{account} {key} {body}: {answer}");
+        if status == 200 {
+            assert_eq!(answer["cluster_id"], "lab");
+            assert!(answer["analysis"].is_string());
+        } else {
+            assert!(answer["msg"].as_str().is_some_and(|msg| !msg.is_empty()), "{answer}");
+            assert!(answer.get("error_code").is_none_or(Value::is_string), "{answer}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn robusta_streams_what_its_document_says() {
+    let world = World::start().await;
+    let script = json!({ "rounds": 1, "say": "Let me look.", "answer": "All is well." });
+    let body = json!({
+        "ask": format!("look FAKE_LLM{script}"), "stream": true, "payload": { "cluster": "LAB", "pod": "a-1" },
+    });
+    let frames = world.robusta_stream("acme", &world.victim, &body).await;
+    let fields = |name: &str| {
+        let (_, data) = frames.iter().find(|(event, _)| event == name).unwrap();
+        data.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>()
+    };
+    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(fields("start_tool_calling"), set(&["tool_call_id", "tool_name", "description"]));
+    assert_eq!(fields("tool_calling_result"), set(&["tool_call_id", "name", "result"]));
+    assert_eq!(fields("ai_message"), set(&["content"]));
+    assert_eq!(fields("token_count"), set(&["input_tokens", "output_tokens"]));
+    let (last, end) = frames.last().unwrap();
+    assert_eq!(
+        (last.as_str(), end),
+        ("ai_answer_end", &json!({ "analysis": "All is well.", "cluster_id": "lab" }))
+    );
+    let terminal = ["ai_answer_end", "error", "approval_required"];
+    assert_eq!(frames.iter().filter(|(event, _)| terminal.contains(&event.as_str())).count(), 1);
+    let (_, result) = frames.iter().find(|(event, _)| event == "tool_calling_result").unwrap();
+    assert_eq!(result["result"], json!({ "status": "success", "data": "echo r0t0\nr0t0" }));
+    assert!(
+        world.openai.requests().iter().any(|asked| asked.body.to_string().contains("a-1")),
+        "the payload is seen"
+    );
+}
+
+#[tokio::test]
+async fn robusta_asks_for_an_approval_and_goes_on_with_it() {
+    let world = World::start().await;
+    let (history, call) = world.waiting().await;
+    let body = |approved: bool| {
+        json!({
+            "ask": "", "stream": true, "enable_tool_approval": true, "conversation_history": history,
+            "tool_decisions": [{ "tool_call_id": call, "approved": approved }],
+        })
+    };
+    let frames = world.robusta_stream("acme", &world.victim, &body(true)).await;
+    let (_, result) = frames.iter().find(|(event, _)| event == "tool_calling_result").unwrap();
+    assert_eq!(
+        (&result["tool_call_id"], &result["result"]["status"]),
+        (&json!(call), &json!("no_data")),
+        "{frames:?}"
+    );
+    assert_eq!(frames.last().unwrap().0, "ai_answer_end");
+    let trail = world.audit("acme").await;
+    let kinds: Vec<_> = trail.iter().map(|entry| entry["kind"].as_str().unwrap()).collect();
+    for kind in ["asked", "began", "waits", "allowed", "ended", "closed"] {
+        assert!(kinds.contains(&kind), "{kind} is missing in {kinds:?}");
+    }
+    let allowed = trail.iter().find(|entry| entry["kind"] == "allowed").unwrap();
+    assert_eq!(allowed["by"], world.victim_id, "{allowed}");
+}
+
+#[tokio::test]
+async fn keys_end_and_rotate_while_the_server_runs() {
+    let world = World::start().await;
+    let made = world.sleuth_keys(&["create", "--account", "acme", "--name", "ci"]).await;
+    let (id, old) = (made["id"].as_str().unwrap(), made["secret"].as_str().unwrap());
+    assert_eq!(world.status("/api/model", old).await, 200);
+    let new = world.sleuth_keys(&["rotate", id]).await;
+    let new_key = new["secret"].as_str().unwrap();
+    assert_eq!(
+        (world.status("/api/model", old).await, world.status("/api/model", new_key).await),
+        (200, 200)
+    );
+    world.sleuth_keys(&["revoke", id]).await;
+    assert_eq!(
+        (world.status("/api/model", old).await, world.status("/api/model", new_key).await),
+        (401, 200)
+    );
+    let listed = world.sleuth_keys(&["list", "--account", "acme"]).await;
+    assert!(!listed.to_string().contains(new_key), "a key is seen once");
+
+    let admin = world.admin(reqwest::Method::GET, "/api/admin/accounts", &Value::Null).await;
+    assert_eq!(admin.0, 200);
+    let off = json!({ "disabled": true });
+    assert_eq!(world.admin(reqwest::Method::PATCH, "/api/admin/accounts/acme", &off).await.0, 200);
+    assert_eq!(world.status("/api/model", new_key).await, 401);
+}
+
+#[tokio::test]
+async fn a_key_that_comes_too_often_is_told_when_to_come_back() {
+    let world = World::with(&["--key-rate", "3"]).await;
+    for _ in 0..3 {
+        assert_eq!(world.status("/api/model", &world.victim).await, 200);
+    }
+    let refused = world.get("/api/model", &world.victim).await;
+    assert_eq!(refused.status(), 429);
+    let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    assert_eq!(world.status("/api/model", &world.reader).await, 200, "another key has its own rate");
+}
+
+/// Prints nothing: what a door is called is enough.
+impl std::fmt::Debug for Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
