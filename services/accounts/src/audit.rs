@@ -15,7 +15,7 @@ use wire::{
 /// Events of a log that are read at a time.
 const PAGE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
 
-/// The entries of an account's runs, newest run first, or of one of them.
+/// The entries of an account's runs and sessions, newest first, or of one of them.
 pub(crate) async fn trail(
     store: Arc<dyn Store>,
     account: String,
@@ -23,9 +23,7 @@ pub(crate) async fn trail(
     run: String,
 ) -> Result<BoxStream<'static, Result<AuditEntry, Status>>, Status> {
     let logs = if run.is_empty() {
-        let limit = NonZeroUsize::new(limit as usize).unwrap_or(NonZeroUsize::MIN);
-        let query = Query { account: account.clone(), kind: Kind::Run, before: None, limit };
-        store.list(query).await.map_err(unavailable)?.into_iter().map(|entry| entry.log).collect()
+        newest(&*store, &account, limit).await.map_err(unavailable)?
     } else {
         let log = LogId::new(run);
         match store.entry(&log).await {
@@ -40,7 +38,18 @@ pub(crate) async fn trail(
     Ok(runs.boxed())
 }
 
-/// The entries of one run. A log that went in the meantime has none.
+/// The logs of an account, of runs and of sessions, newest first.
+async fn newest(store: &dyn Store, account: &str, limit: u32) -> Result<Vec<LogId>, store::Error> {
+    let limit = NonZeroUsize::new(limit as usize).unwrap_or(NonZeroUsize::MIN);
+    let mut found = Vec::new();
+    for kind in [Kind::Run, Kind::Session] {
+        found.extend(store.list(Query { account: account.to_owned(), kind, before: None, limit }).await?);
+    }
+    found.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.number));
+    Ok(found.into_iter().take(limit.get()).map(|entry| entry.log).collect())
+}
+
+/// The entries of one log. A log that went in the meantime has none.
 fn run_trail(
     store: Arc<dyn Store>,
     account: String,

@@ -6,7 +6,7 @@ use runtime::{
     scope::Scopes,
     token::{Token, same},
 };
-use store::{Credential, CredentialKind};
+use store::{Account, Credential, CredentialKind};
 use wire::agent::Caller;
 
 use crate::{
@@ -49,9 +49,8 @@ pub struct Known {
 impl Registry {
     /// Whose key it is, counted as one request.
     pub async fn admit(&self, id: &str, digest: &[u8]) -> Result<Known, Denied> {
-        let key = self.find(id, digest, CredentialKind::Key).await?;
+        let (key, account) = self.find(id, digest, CredentialKind::Key).await?;
         self.limits.count(&key.id, &key.account).map_err(Denied::TooMany)?;
-        let account = self.store.account(&key.account).await?.ok_or(Denied::Unknown)?;
         Ok(Known {
             scopes: Scopes::read(key.scopes.iter().map(String::as_str)),
             caller: Caller {
@@ -66,25 +65,29 @@ impl Registry {
     /// The credential that a text proves.
     pub(crate) async fn prove(&self, text: &str, kind: CredentialKind) -> Result<Credential, Denied> {
         let token = Token::read(text).ok_or(Denied::Unknown)?;
-        self.find(token.id(), &token.digest(), kind).await
+        Ok(self.find(token.id(), &token.digest(), kind).await?.0)
     }
 
-    async fn find(&self, id: &str, digest: &[u8], kind: CredentialKind) -> Result<Credential, Denied> {
+    /// A credential that counts, and its account, which is on.
+    async fn find(
+        &self,
+        id: &str,
+        digest: &[u8],
+        kind: CredentialKind,
+    ) -> Result<(Credential, Account), Denied> {
         let now = now();
         let found = self.store.credential(id).await?.ok_or(Denied::Unknown)?;
         if !same(&found.digest, digest) || found.kind != kind || !found.counts(now) {
             return Err(Denied::Unknown);
         }
-        match self.store.account(&found.account).await? {
-            Some(account) if account.disabled.is_none() => {}
-            Some(_) | None => return Err(Denied::Unknown),
-        }
+        let account = self.store.account(&found.account).await?;
+        let account = account.filter(|account| account.disabled.is_none()).ok_or(Denied::Unknown)?;
         if found.used.is_none_or(|last| later(last, COARSE) <= now)
             && let Err(error) = self.store.credential_used(id, now).await
         {
             tracing::warn!(%error, "it was not noted that a key was used");
         }
-        Ok(found)
+        Ok((found, account))
     }
 }
 
