@@ -347,3 +347,6 @@ fn transcript(it: VoiceTranscript) -> Object {
         .may("response_id", it.response_id)
         .may("phase", it.phase)
 }
+
+#[cfg(test)]
+mod tests;

@@ -92,8 +92,8 @@ pub(super) fn usage(usage: Usage) -> Value {
         .into()
 }
 
-pub(super) fn model(metadata: ModelMetadata) -> Value {
-    json!({ "model_id": ids::model(&metadata.model), "model": metadata.model })
+pub(super) fn model(ModelMetadata { model }: ModelMetadata) -> Value {
+    Object::default().with("model_id", ids::model(&model)).with("model", model).into()
 }
 
 pub(super) fn tool_call(call: ToolCall) -> Object {

@@ -1,20 +1,24 @@
 //! The owner of a session while a turn goes on: it begins the runs of the turn, makes the session's events of theirs,
 //! and hears what others say.
 
+mod ask;
+mod end;
+mod write;
+
 use std::{sync::Arc, time::Duration};
 
-use domain::{CallId, LogId, Message, Role, RunId, Timestamp};
+use domain::{CallId, LogId, RunId, Timestamp};
 use futures_util::StreamExt as _;
 use prost::Message as _;
 use runtime::clock;
-use store::{Batch, Head, Idempotency, Lease, Posted, tail};
+use store::{Head, Lease, Posted, tail};
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
 };
 use wire::session::{
-    Context, Letter, Phase, Record, Rest, SessionActivated, SessionIdled, SessionSettings, SessionStarted,
-    TurnCancelled, TurnCompleted, TurnFailed, TurnSealed, TurnStarted, event::Data, letter,
+    Context, Letter, Phase, Rest, SessionActivated, SessionSettings, SessionStarted, TurnCancelled,
+    TurnFailed, TurnSealed, TurnStarted, event::Data, letter,
 };
 
 use super::{
@@ -22,14 +26,13 @@ use super::{
     failure::Cause,
     ids,
     project::{Draft, Ending, Providers, Settlement, TurnIds},
-    record::{self, Entry, Standing},
+    record::Standing,
     turn::{Doing, Following, INTERRUPTED, STOPPED, TOO_LATE, Turn, conversation, given_to},
     words,
 };
-use crate::{
-    prompt::Sections,
-    runs::{Question, Refusal},
-};
+use crate::runs::Refusal;
+use end::completed;
+use write::Source;
 
 /// Events of a run that are made into events of its session at a time.
 const CHUNK: usize = 64;
@@ -38,9 +41,6 @@ const CLIENT_TIME: Duration = Duration::from_secs(300);
 const PERSON_TIME: Duration = Duration::from_secs(15 * 60);
 /// How long after its ceilings a run counts as lost.
 const SLACK: Duration = Duration::from_secs(300);
-
-/// What the conversation says where the client stopped it.
-const CANCELLED: &str = "User requested to cancel the work.";
 
 /// The owner of a session.
 pub(super) struct Actor {
@@ -59,17 +59,6 @@ pub(super) struct Actor {
     heard: u64,
     /// Letters after this one would be lost with this process; none if they would not.
     held: Option<u64>,
-}
-
-/// Where events come from.
-#[derive(Clone, Copy)]
-enum Source<'a> {
-    /// A run, at a position.
-    Run(&'a RunId, u64),
-    /// A letter.
-    Letter(&'a str),
-    /// The session itself.
-    Own,
 }
 
 impl Actor {
@@ -298,53 +287,6 @@ impl Actor {
         turn.doing = Doing::Following(Box::new(Following { run, events, until, _reading: reading }));
     }
 
-    fn question(&self, turn: &Turn, mut history: Vec<Message>) -> Question {
-        let unheard = turn.unheard();
-        let asked = unheard.last().map(|said| &said.message);
-        let earlier = &unheard[..unheard.len().saturating_sub(1)];
-        history.extend(earlier.iter().map(|said| Message::text(Role::User, words::words(&said.message))));
-        let controls = turn.said.last().and_then(|said| said.message.controls.as_ref());
-        let hints = words::hints(&self.settings.hints_json, controls);
-        let model = controls.and_then(|controls| controls.model_id.clone());
-        let model = model.unwrap_or_else(|| self.settings.model.clone());
-        let locale = controls.and_then(|controls| controls.locale.clone());
-        let config = self.sessions.runs().config();
-        let mut limits = config.limits;
-        if self.settings.max_iterations > 0 {
-            limits.steps = limits.steps.min(self.settings.max_iterations);
-        }
-        let turn_id = &turn.projection.ids().turn;
-        Question {
-            text: asked.map(words::words).unwrap_or_default(),
-            history,
-            model: Some(model).filter(|model| !model.is_empty()),
-            images: asked.map(words::images).unwrap_or_default(),
-            client_tools: self.settings.tools.iter().cloned().map(Into::into).collect(),
-            brought: turn.brought.clone(),
-            approvals: hints["tool_approvals"] == true,
-            waits: false,
-            subagents: domain::Subagents::default(),
-            profile: domain::ToolProfile::default(),
-            standing: self.rest.standing_grants.iter().cloned().map(Into::into).collect(),
-            session: self.log.as_str().to_owned(),
-            permissions: None,
-            form: None,
-            sections: Sections::choose(config.enabled_prompts.as_ref(), &std::collections::HashMap::new()),
-            files: Vec::new(),
-            alert_history: None,
-            additional_system_prompt: addition(&self.settings, locale.as_deref()),
-            limits,
-            account: self.account.clone(),
-            principal: self.principal.clone(),
-            idempotency: Some(Idempotency {
-                scope: self.log.as_str().to_owned(),
-                key: format!("{turn_id}/{}", turn.runs + 1),
-                digest: [0; 32],
-            }),
-            keeper: format!("{turn_id} {}", turn.last_said()),
-        }
-    }
-
     /// Makes the session's events of a run's.
     async fn follow(&mut self, events: Vec<Arc<domain::Event>>) -> Result<(), store::Error> {
         let Some(turn) = &mut self.turn else { return Ok(()) };
@@ -513,132 +455,12 @@ impl Actor {
         })
     }
 
-    /// Ends the turn, and with it the session's work.
-    async fn end(&mut self, end: Data, before: Vec<Draft>) -> Result<(), store::Error> {
-        let Some(turn) = &self.turn else { return Ok(()) };
-        let (context, tally) = (turn.projection.context(), &turn.projection.tally);
-        let turn_id = turn.projection.ids().turn.clone();
-        let usage = tally.usage();
-        let mut drafts = before;
-        let end = match end {
-            Data::TurnCancelled(cancelled) => Data::TurnCancelled(TurnCancelled {
-                turn_id: turn_id.clone(),
-                usage: Some(usage),
-                ..cancelled
-            }),
-            end => end,
-        };
-        let synthetic = matches!(end, Data::TurnCancelled(_)) && turn.projection.is_cancelled();
-        drafts.push((context.clone(), end));
-        if synthetic {
-            let message = wire::session::Message {
-                id: ids::named("message_", &format!("{turn_id}/cancelled")),
-                role: "user".to_owned(),
-                content: vec![words::text(CANCELLED)],
-                created_at: Some(wire::time(now())),
-                ..wire::session::Message::default()
-            };
-            drafts.push((context.clone(), input(message)));
-        }
-        let iterations = Some(tally.answered).filter(|answered| *answered > 0);
-        let run_id = turn.run.as_ref().map(|run| run.as_str().to_owned()).unwrap_or_default();
-        self.rest.usage = Some(words::sum(self.rest.usage.unwrap_or_default(), usage));
-        self.rest.run_id = run_id;
-        let idled = SessionIdled { turn_id, iterations, usage: self.rest.usage };
-        drafts.push((context, Data::SessionIdled(idled)));
-        self.held = None;
-        self.append(Source::Own, drafts, Phase::Idle).await?;
-        self.turn = None;
-        Ok(())
-    }
-
     fn phase(&self) -> Phase {
         match self.turn.as_ref().map(|turn| &turn.doing) {
             None => Phase::Idle,
             Some(Doing::Waiting(_)) => Phase::Waiting,
             Some(Doing::Beginning | Doing::Following(_)) => Phase::Active,
         }
-    }
-
-    async fn append_run(&mut self, run: &RunId, drafts: Vec<(u64, Draft)>) -> Result<(), store::Error> {
-        let drafts = drafts.into_iter().map(|(position, draft)| {
-            let waits = matches!(draft.1, Data::ToolCallRequested(_) | Data::ToolApprovalRequested(_));
-            let phase = if waits { Phase::Waiting } else { Phase::Active };
-            (Source::Run(run, position), draft, phase)
-        });
-        self.write(drafts.collect()).await
-    }
-
-    async fn append(
-        &mut self,
-        source: Source<'_>,
-        drafts: Vec<Draft>,
-        phase: Phase,
-    ) -> Result<(), store::Error> {
-        self.write(drafts.into_iter().map(|draft| (source, draft, phase)).collect()).await
-    }
-
-    /// Writes events, all or none of them, and that the letters before them were heard.
-    async fn write(&mut self, drafts: Vec<(Source<'_>, Draft, Phase)>) -> Result<(), store::Error> {
-        let last = drafts.len().saturating_sub(1);
-        let time = now();
-        let mut events = Vec::with_capacity(drafts.len());
-        for (at, (source, (context, data), phase)) in drafts.into_iter().enumerate() {
-            let sequence = self.position + 1 + at as u64;
-            // A batch stands as a whole: only the end of a turn is at rest.
-            let phase = if phase == Phase::Idle && at < last { Phase::Active } else { phase };
-            let entry = self.entry(sequence, time, source, context, data, phase);
-            if let Some(turn) = &mut self.turn {
-                turn.note(&entry);
-                if !entry.record.cause.is_empty() {
-                    turn.causes.insert(entry.record.cause.clone());
-                }
-            }
-            events.push(record::encode(&self.log, entry));
-        }
-        let position = self.position + events.len() as u64;
-        let taken = self.held.unwrap_or(self.heard);
-        if events.is_empty() && taken == 0 {
-            return Ok(());
-        }
-        let batch = Batch::new(self.position, events).taking(taken);
-        self.sessions.store().append(&self.lease, batch).await?;
-        self.position = position;
-        Ok(())
-    }
-
-    fn entry(
-        &self,
-        sequence: u64,
-        time: Timestamp,
-        source: Source<'_>,
-        context: Context,
-        data: Data,
-        phase: Phase,
-    ) -> Entry {
-        let (run_id, run_position, cause) = match source {
-            Source::Run(run, position) => (run.as_str().to_owned(), position, String::new()),
-            Source::Letter(key) => (String::new(), 0, key.to_owned()),
-            Source::Own => (String::new(), 0, String::new()),
-        };
-        let turn = self.turn.as_ref();
-        let message_began = turn.map_or(0, |turn| turn.began(&data));
-        let event = wire::session::Event {
-            context: Some(context),
-            data: Some(data),
-            ..wire::session::Event::default()
-        };
-        let record = Record {
-            event: Some(event),
-            run_id,
-            run_position,
-            turn_began: turn.map_or(0, |turn| turn.began_at),
-            phase: phase.into(),
-            cause,
-            rest: (phase == Phase::Idle).then(|| self.rest.clone()),
-            message_began,
-        };
-        Entry { sequence, time, record }
     }
 }
 
@@ -661,41 +483,4 @@ fn cancelled(reason: &str) -> Data {
         reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
         ..TurnCancelled::default()
     })
-}
-
-fn completed(turn: &Turn, answer: &str, reason: &str) -> Data {
-    let tally = &turn.projection.tally;
-    let termination = match reason {
-        "length" | "max_tokens" => "max_tokens",
-        ceiling if domain::Ceiling::named(ceiling).is_some() => "max_turn_requests",
-        _ => "end_turn",
-    };
-    Data::TurnCompleted(TurnCompleted {
-        turn_id: turn.projection.ids().turn.clone(),
-        iterations: tally.answered,
-        duration_ms: Some(turn.age(now())),
-        usage: Some(tally.usage()),
-        input_content: turn.question(),
-        final_message_id: tally.final_message.clone(),
-        final_answer_preview: words::preview(answer),
-        time_to_first_token_ms: tally.first_text.map(|first| turn.age(first)),
-        tool_call_count: Some(tally.tool_calls),
-        llm_call_count: Some(tally.answered),
-        status: Some("completed".to_owned()),
-        termination_reason: Some(termination.to_owned()),
-        issue_count: Some(tally.issues),
-        stop_reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
-    })
-}
-
-/// What a session adds to the agent's own prompt.
-fn addition(settings: &SessionSettings, locale: Option<&str>) -> String {
-    let locale = locale.unwrap_or(&settings.locale);
-    let language = if locale.is_empty() {
-        String::new()
-    } else {
-        format!("Answer in the language of the locale `{locale}`.")
-    };
-    let parts = [settings.system_prompt.as_str(), language.as_str()];
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
 }

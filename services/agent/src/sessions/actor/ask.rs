@@ -1,0 +1,75 @@
+//! What the next run of a turn is asked.
+
+use std::collections::HashMap;
+
+use domain::{Message, Role};
+use store::Idempotency;
+use wire::session::SessionSettings;
+
+use super::Actor;
+use crate::{
+    prompt::Sections,
+    runs::Question,
+    sessions::{turn::Turn, words},
+};
+
+impl Actor {
+    pub(super) fn question(&self, turn: &Turn, mut history: Vec<Message>) -> Question {
+        let unheard = turn.unheard();
+        let asked = unheard.last().map(|said| &said.message);
+        let earlier = &unheard[..unheard.len().saturating_sub(1)];
+        history.extend(earlier.iter().map(|said| Message::text(Role::User, words::words(&said.message))));
+        let controls = turn.said.last().and_then(|said| said.message.controls.as_ref());
+        let hints = words::hints(&self.settings.hints_json, controls);
+        let model = controls.and_then(|controls| controls.model_id.clone());
+        let model = model.unwrap_or_else(|| self.settings.model.clone());
+        let locale = controls.and_then(|controls| controls.locale.clone());
+        let config = self.sessions.runs().config();
+        let mut limits = config.limits;
+        if self.settings.max_iterations > 0 {
+            limits.steps = limits.steps.min(self.settings.max_iterations);
+        }
+        let turn_id = &turn.projection.ids().turn;
+        Question {
+            text: asked.map(words::words).unwrap_or_default(),
+            history,
+            model: Some(model).filter(|model| !model.is_empty()),
+            images: asked.map(words::images).unwrap_or_default(),
+            client_tools: self.settings.tools.iter().cloned().map(Into::into).collect(),
+            brought: turn.brought.clone(),
+            approvals: hints["tool_approvals"] == true,
+            waits: false,
+            subagents: domain::Subagents::default(),
+            profile: domain::ToolProfile::default(),
+            standing: self.rest.standing_grants.iter().cloned().map(Into::into).collect(),
+            session: self.log.as_str().to_owned(),
+            permissions: None,
+            form: None,
+            sections: Sections::choose(config.enabled_prompts.as_ref(), &HashMap::new()),
+            files: Vec::new(),
+            alert_history: None,
+            additional_system_prompt: addition(&self.settings, locale.as_deref()),
+            limits,
+            account: self.account.clone(),
+            principal: self.principal.clone(),
+            idempotency: Some(Idempotency {
+                scope: self.log.as_str().to_owned(),
+                key: format!("{turn_id}/{}", turn.runs + 1),
+                digest: [0; 32],
+            }),
+            keeper: format!("{turn_id} {}", turn.last_said()),
+        }
+    }
+}
+
+/// What a session adds to the agent's own prompt.
+fn addition(settings: &SessionSettings, locale: Option<&str>) -> String {
+    let locale = locale.unwrap_or(&settings.locale);
+    let language = if locale.is_empty() {
+        String::new()
+    } else {
+        format!("Answer in the language of the locale `{locale}`.")
+    };
+    let parts = [settings.system_prompt.as_str(), language.as_str()];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n\n")
+}

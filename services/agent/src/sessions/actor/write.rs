@@ -1,0 +1,112 @@
+//! How a session's events are written: all of a step or none of them, with the letters that they deal with.
+
+use domain::{RunId, Timestamp};
+use store::Batch;
+use wire::session::{Context, Event, Phase, Record, event::Data};
+
+use super::{Actor, now};
+use crate::sessions::{
+    project::Draft,
+    record::{self, Entry},
+};
+
+/// Where events come from.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    /// A run, at a position.
+    Run(&'a RunId, u64),
+    /// A letter.
+    Letter(&'a str),
+    /// The session itself.
+    Own,
+}
+
+impl Actor {
+    pub(super) async fn append_run(
+        &mut self,
+        run: &RunId,
+        drafts: Vec<(u64, Draft)>,
+    ) -> Result<(), store::Error> {
+        let drafts = drafts.into_iter().map(|(position, draft)| {
+            let waits = matches!(draft.1, Data::ToolCallRequested(_) | Data::ToolApprovalRequested(_));
+            let phase = if waits { Phase::Waiting } else { Phase::Active };
+            (Source::Run(run, position), draft, phase)
+        });
+        self.write(drafts.collect()).await
+    }
+
+    pub(super) async fn append(
+        &mut self,
+        source: Source<'_>,
+        drafts: Vec<Draft>,
+        phase: Phase,
+    ) -> Result<(), store::Error> {
+        self.write(drafts.into_iter().map(|draft| (source, draft, phase)).collect()).await
+    }
+
+    /// Writes events, all or none of them, and that the letters before them were heard.
+    pub(super) async fn write(
+        &mut self,
+        drafts: Vec<(Source<'_>, Draft, Phase)>,
+    ) -> Result<(), store::Error> {
+        let last = drafts.len().saturating_sub(1);
+        let time = now();
+        let mut events = Vec::with_capacity(drafts.len());
+        for (at, (source, (context, data), phase)) in drafts.into_iter().enumerate() {
+            let sequence = self.position + 1 + at as u64;
+            // A batch stands as a whole: only the end of a turn is at rest.
+            let phase = if phase == Phase::Idle && at < last { Phase::Active } else { phase };
+            let entry = self.entry(sequence, time, source, context, data, phase);
+            if let Some(turn) = &mut self.turn {
+                turn.note(&entry);
+                if !entry.record.cause.is_empty() {
+                    turn.causes.insert(entry.record.cause.clone());
+                }
+            }
+            events.push(record::encode(&self.log, entry));
+        }
+        let position = self.position + events.len() as u64;
+        let taken = self.held.unwrap_or(self.heard);
+        if events.is_empty() && taken == 0 {
+            return Ok(());
+        }
+        let batch = Batch::new(self.position, events).taking(taken);
+        self.sessions.store().append(&self.lease, batch).await?;
+        self.position = position;
+        Ok(())
+    }
+
+    pub(super) fn entry(
+        &self,
+        sequence: u64,
+        time: Timestamp,
+        source: Source<'_>,
+        context: Context,
+        data: Data,
+        phase: Phase,
+    ) -> Entry {
+        let (run_id, run_position, cause) = match source {
+            Source::Run(run, position) => (run.as_str().to_owned(), position, String::new()),
+            Source::Letter(key) => (String::new(), 0, key.to_owned()),
+            Source::Own => (String::new(), 0, String::new()),
+        };
+        let turn = self.turn.as_ref();
+        let message_began = turn.map_or(0, |turn| turn.began(&data));
+        let event = wire::session::Event {
+            context: Some(context),
+            data: Some(data),
+            ..wire::session::Event::default()
+        };
+        let record = Record {
+            event: Some(event),
+            run_id,
+            run_position,
+            turn_began: turn.map_or(0, |turn| turn.began_at),
+            phase: phase.into(),
+            cause,
+            rest: (phase == Phase::Idle).then(|| self.rest.clone()),
+            message_began,
+        };
+        Entry { sequence, time, record }
+    }
+}
