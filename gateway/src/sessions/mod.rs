@@ -39,6 +39,7 @@ use wire::{
 };
 
 use crate::{asker::Asker, auth::unknown, body, state::Shared};
+use object::Object;
 use objects::NAME;
 use problem::Problem;
 use query::Query;
@@ -128,7 +129,7 @@ impl Sessions {
 }
 
 fn data(items: Vec<Value>) -> Json<Value> {
-    Json(json!({ "data": items }))
+    Json(Object::default().with("data", items).into())
 }
 
 /// The session that a path names.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 use wire::session::{Cursor, Event, Filter, PostMessageResponse, cursor::Place, event::Data};
 
-use super::{Sessions, objects, parts, problem::Problem};
+use super::{Sessions, object::Object, objects, parts, problem::Problem};
 
 /// How long an answer is waited for, unless the client says how long; and the longest time that it may say.
 const USUAL: Duration = Duration::from_secs(60);
@@ -51,12 +51,13 @@ impl Outcome {
     fn answer(self, message: Value) -> Response {
         let last = self.messages.last().cloned();
         let status = if self.error.is_some() { "failed" } else { "completed" };
-        let mut body =
-            json!({ "status": status, "message": last, "messages": self.messages, "input": message });
-        if let (Some(error), Value::Object(body)) = (self.error, &mut body) {
-            body.insert("error".to_owned(), error.into());
-        }
-        Json(body).into_response()
+        let body = Object::default()
+            .with("status", status)
+            .with("message", last)
+            .with("messages", self.messages)
+            .with("input", message)
+            .may("error", self.error);
+        Json(Value::from(body)).into_response()
     }
 }
 

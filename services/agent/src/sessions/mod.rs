@@ -210,7 +210,7 @@ impl Sessions {
         let sessions = Arc::clone(self);
         let closing = self.closing.clone();
         self.tasks.spawn(async move {
-            let worked = closing.run_until_cancelled(sessions.work(&log)).await;
+            let worked = closing.run_until_cancelled(Box::pin(sessions.work(&log))).await;
             sessions.active().remove(&log);
             match worked {
                 // It may have got a letter since.

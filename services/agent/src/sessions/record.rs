@@ -33,7 +33,7 @@ pub(super) fn decode(event: &Event) -> Option<Entry> {
 }
 
 /// The event of a log that an entry is.
-pub(super) fn encode(log: &LogId, entry: Entry) -> Event {
+pub(super) fn encode(log: &LogId, entry: &Entry) -> Event {
     let busy = entry.record.phase() != Phase::Idle;
     Event {
         run: RunId::new(log.as_str()),
@@ -52,7 +52,7 @@ pub(super) fn is_delta(data: &Data) -> bool {
 
 /// Entries after a position: at most a page of them.
 pub(super) async fn page(store: &dyn Store, log: &LogId, after: u64) -> Result<Vec<Entry>, store::Error> {
-    Ok(entries(store.read(log, after, PAGE).await?))
+    Ok(entries(&store.read(log, after, PAGE).await?))
 }
 
 /// Entries after a position and up to another one.
@@ -73,7 +73,7 @@ pub(super) async fn range(
     Ok(())
 }
 
-fn entries(events: Vec<Arc<Event>>) -> Vec<Entry> {
+fn entries(events: &[Arc<Event>]) -> Vec<Entry> {
     events.iter().filter_map(|event| decode(event)).collect()
 }
 
@@ -147,5 +147,5 @@ impl Standing {
 /// The entry at a position; `None` at none.
 async fn at(store: &dyn Store, log: &LogId, position: u64) -> Result<Option<Entry>, store::Error> {
     let Some(before) = position.checked_sub(1) else { return Ok(None) };
-    Ok(entries(store.read(log, before, NonZeroUsize::MIN).await?).pop())
+    Ok(entries(&store.read(log, before, NonZeroUsize::MIN).await?).pop())
 }

@@ -28,7 +28,6 @@ use super::{
     project::{Draft, Ending, Providers, Settlement, TurnIds},
     record::Standing,
     turn::{Doing, Following, INTERRUPTED, STOPPED, TOO_LATE, Turn, conversation, given_to},
-    words,
 };
 use crate::runs::Refusal;
 use end::completed;

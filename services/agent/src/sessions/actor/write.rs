@@ -2,7 +2,7 @@
 
 use domain::{RunId, Timestamp};
 use store::Batch;
-use wire::session::{Context, Event, Phase, Record, event::Data};
+use wire::session::{Context, Phase, Record, event::Data};
 
 use super::{Actor, now};
 use crate::sessions::{
@@ -63,7 +63,7 @@ impl Actor {
                     turn.causes.insert(entry.record.cause.clone());
                 }
             }
-            events.push(record::encode(&self.log, entry));
+            events.push(record::encode(&self.log, &entry));
         }
         let position = self.position + events.len() as u64;
         let taken = self.held.unwrap_or(self.heard);
