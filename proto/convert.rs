@@ -5,6 +5,7 @@
 mod conversation;
 mod event;
 mod permissions;
+mod rlm;
 mod setup;
 mod tool;
 mod usage;

@@ -2,8 +2,8 @@
 
 use domain::{
     AgentId, Approval, AssistantMessage, CallId, Ceiling, Closing, CompactionDone, CompactionStarted, Event,
-    EventKind, FailureCode, MessageId, ModelCalled, Permission, RunId, RunStarted, SessionRecord, Timestamp,
-    UsageReported,
+    EventKind, FailureCode, MessageId, ModelCalled, Permission, QuestionId, RunId, RunStarted, SessionRecord,
+    Timestamp, UsageReported,
 };
 
 use super::{Malformed, non_empty};
@@ -65,6 +65,11 @@ impl From<EventKind> for Kind {
                 waits: started.waits,
                 subagents: Some(started.subagents.into()),
                 call_id: started.call.as_ref().map(|call| call.as_str().to_owned()).unwrap_or_default(),
+                rlm: started.rlm.map(Into::into),
+                question_id: started
+                    .question
+                    .map(|question| question.as_str().to_owned())
+                    .unwrap_or_default(),
                 setup: Some((*started.setup).into()),
             }),
             EventKind::RunRecovered => Self::RunRecovered(wire::RunRecovered {}),
@@ -114,6 +119,15 @@ impl From<EventKind> for Kind {
                 call_id: call.as_str().to_owned(),
                 result: Some(result.into()),
             }),
+            EventKind::ReplInput { call, iteration } => {
+                Self::ReplInput(wire::ReplInput { call: Some(call.into()), iteration })
+            }
+            EventKind::ReplProgress { call, stream, text } => Self::ReplProgress(wire::ReplProgress {
+                call_id: call.as_str().to_owned(),
+                stream: wire::OutputStream::from(stream).into(),
+                text,
+            }),
+            EventKind::ReplOutput { call, output } => Self::ReplOutput(super::rlm::output(&call, output)),
             EventKind::ClientToolRequested { call } => {
                 Self::ClientToolRequested(wire::ClientToolRequested { call_id: call.as_str().to_owned() })
             }
@@ -197,6 +211,8 @@ impl TryFrom<Kind> for EventKind {
                 waits: started.waits,
                 subagents: started.subagents.unwrap_or_default().into(),
                 call: non_empty(started.call_id).map(CallId::new),
+                rlm: started.rlm.map(Into::into),
+                question: non_empty(started.question_id).map(QuestionId::new),
                 setup: Box::new(started.setup.unwrap_or_default().into()),
                 context_window: started.context_window,
                 max_output_tokens: started.max_output_tokens,
@@ -248,6 +264,18 @@ impl TryFrom<Kind> for EventKind {
                 call: CallId::new(finished.call_id),
                 result: finished.result.ok_or(Malformed("a finished tool call has no result"))?.try_into()?,
             },
+            Kind::ReplInput(input) => Self::ReplInput {
+                call: input.call.ok_or(Malformed("code is empty"))?.try_into()?,
+                iteration: input.iteration,
+            },
+            Kind::ReplProgress(progress) => Self::ReplProgress {
+                stream: progress.stream().try_into()?,
+                call: CallId::new(progress.call_id),
+                text: progress.text,
+            },
+            Kind::ReplOutput(output) => {
+                Self::ReplOutput { call: CallId::new(&output.call_id), output: output.into() }
+            }
             Kind::ClientToolRequested(requested) => {
                 Self::ClientToolRequested { call: CallId::new(requested.call_id) }
             }

@@ -86,7 +86,10 @@ impl Encoder {
             | EventKind::CompactionStarted(_)
             | EventKind::CompactionDone(_)
             | EventKind::CompactionFailed { .. }
-            | EventKind::Notice { .. } => None,
+            | EventKind::Notice { .. }
+            | EventKind::ReplInput { .. }
+            | EventKind::ReplProgress { .. }
+            | EventKind::ReplOutput { .. } => None,
         }
     }
 

@@ -139,7 +139,10 @@ impl Encoder {
             | EventKind::AttemptAbandoned { .. }
             | EventKind::TextDelta { .. }
             | EventKind::ThinkingDelta { .. }
-            | EventKind::ToolOutput { .. } => None,
+            | EventKind::ToolOutput { .. }
+            | EventKind::ReplInput { .. }
+            | EventKind::ReplProgress { .. }
+            | EventKind::ReplOutput { .. } => None,
         }
     }
 

@@ -19,6 +19,8 @@ pub(crate) fn started(messages: Vec<Message>) -> EventKind {
         runbooks: Vec::new(),
         waits: false,
         subagents: domain::Subagents::default(),
+        rlm: None,
+        question: None,
         call: None,
         approvals: true,
         setup: Box::default(),

@@ -96,6 +96,12 @@ fn what(event: &Event) -> Option<What> {
             description: description.clone(),
             arguments_json: call.arguments.clone(),
         }),
+        EventKind::ReplInput { call, .. } => What::Began(entry::Began {
+            call_id: call.id.to_string(),
+            tool: call.name.clone(),
+            description: String::new(),
+            arguments_json: call.arguments.clone(),
+        }),
         EventKind::ApprovalRequested { call, approval } => What::Waits(entry::Waits {
             call_id: call.to_string(),
             command: approval.command.clone(),
@@ -129,6 +135,8 @@ fn what(event: &Event) -> Option<What> {
         | EventKind::UsageReported(_)
         | EventKind::AssistantMessage(_)
         | EventKind::ToolOutput { .. }
+        | EventKind::ReplProgress { .. }
+        | EventKind::ReplOutput { .. }
         | EventKind::ClientToolRequested { .. }
         | EventKind::CompactionStarted(_)
         | EventKind::CompactionDone(_)

@@ -1,8 +1,9 @@
 //! The log of a run: an ordered list of events from which everything else can be derived.
 
 use crate::{
-    AgentId, Approval, CallId, Ceiling, ClientTool, ContextSize, Gate, Limits, Message, MessageId,
-    OutputStream, Permission, Permissions, RunId, ToolCall, ToolProfile, ToolResult, Totals, Usage,
+    AgentId, Approval, CallId, Ceiling, ClientTool, CodeOutput, ContextSize, Gate, Limits, Message,
+    MessageId, OutputStream, Permission, Permissions, QuestionId, Rlm, RunId, ToolCall, ToolProfile,
+    ToolResult, Totals, Usage,
 };
 
 /// Nanoseconds since the Unix epoch.
@@ -93,6 +94,29 @@ pub enum EventKind {
         call: CallId,
         /// What it returned.
         result: ToolResult,
+    },
+    /// The agent's code begins to run.
+    ReplInput {
+        /// The call that it is, with the code in its arguments.
+        call: ToolCall,
+        /// How often the agent has run code, this time included.
+        iteration: u32,
+    },
+    /// Code printed something.
+    ReplProgress {
+        /// The call that it is.
+        call: CallId,
+        /// Where it came from.
+        stream: OutputStream,
+        /// The text.
+        text: String,
+    },
+    /// Code ended.
+    ReplOutput {
+        /// The call that it is.
+        call: CallId,
+        /// What came of it.
+        output: CodeOutput,
     },
     /// A tool call waits for the client, which runs it.
     ClientToolRequested {
@@ -212,8 +236,12 @@ pub struct RunStarted {
     pub waits: bool,
     /// What subagents may be started.
     pub subagents: Subagents,
+    /// How the agent works, if it does so by code.
+    pub rlm: Option<Rlm>,
     /// For a subagent: the call of its parent that started it.
     pub call: Option<CallId>,
+    /// For one that code asked: the question.
+    pub question: Option<QuestionId>,
     /// What whoever takes the run over needs beside its events.
     pub setup: Box<RunSetup>,
     /// Account that owns the run.
@@ -244,6 +272,8 @@ pub struct RunSetup {
     pub session: String,
     /// Whose tools it has.
     pub profile: ToolProfile,
+    /// SHA-256 of the input that code sees, which is a body of the log; empty for none.
+    pub context: Vec<u8>,
     /// Signed standing permissions.
     pub standing: Vec<Vec<u8>>,
     /// Who wants the run to go on without reading it, in words of its own; empty if only readers do.

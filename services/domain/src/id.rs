@@ -37,6 +37,8 @@ ids! {
     MessageId;
     /// A tool call within a run. The model chose its text.
     CallId;
+    /// A question of code to its host.
+    QuestionId;
 }
 
 impl From<&RunId> for LogId {

@@ -18,6 +18,7 @@ mod image;
 mod limits;
 mod message;
 mod permissions;
+mod rlm;
 mod run;
 mod tool;
 mod usage;
@@ -28,11 +29,12 @@ pub use event::{
     AssistantMessage, Closing, CompactionDone, CompactionStarted, Event, EventKind, FailureCode, ModelCalled,
     RunSetup, RunStarted, SessionRecord, Subagents, Timestamp, UsageReported,
 };
-pub use id::{AgentId, CallId, LogId, MessageId, RunId};
+pub use id::{AgentId, CallId, LogId, MessageId, QuestionId, RunId};
 pub use image::{BadImage, Image};
 pub use limits::{Ceiling, Limits};
 pub use message::{Message, Part, Role, Thinking, ToolCall};
 pub use permissions::{Denial, Denied, Parameters, Permissions, Rule};
+pub use rlm::{CodeOutput, Rlm};
 pub use run::{Effect, Family, Input, ModelReply, Move, Outcome, Run, Settlement, Step, SummaryRequest};
 pub use tool::{
     Approval, ClientTool, ClientToolMode, Gate, OutputStream, Permission, Printed, ToolEffect, ToolPlan,

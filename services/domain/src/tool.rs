@@ -40,6 +40,8 @@ pub enum ToolProfile {
     Holmes,
     /// Those of agents that work on files.
     Harness,
+    /// That of agents that write code.
+    Rlm,
 }
 
 impl ToolProfile {
@@ -48,12 +50,13 @@ impl ToolProfile {
         match self {
             Self::Holmes => "",
             Self::Harness => "harness",
+            Self::Rlm => "rlm",
         }
     }
 
     /// The profile of a name.
     pub fn named(name: &str) -> Option<Self> {
-        [Self::Holmes, Self::Harness].into_iter().find(|profile| profile.name() == name)
+        [Self::Holmes, Self::Harness, Self::Rlm].into_iter().find(|profile| profile.name() == name)
     }
 }
 

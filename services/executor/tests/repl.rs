@@ -130,7 +130,7 @@ async fn code_prints_keeps_and_answers() {
         let end = world.run(code).await;
         assert_eq!(
             end,
-            json!({"stdout": stdout, "error": error, "answer": answer, "truncated": false}),
+            json!({"stdout": stdout, "error": error, "answer": answer, "truncated": false, "lost": false}),
             "{code}"
         );
     }
@@ -367,6 +367,7 @@ async fn a_long_context_is_a_variable() {
     let mut world = World::with(Duration::from_secs(30)).await;
     let line = b"2026-11-22T07:00:00Z INFO request served in 12 ms\n".repeat(20_000);
     let mut pieces = vec![line; 50];
+    pieces.insert(0, Vec::new());
     pieces.insert(31, b"ERROR needle 4711\n".to_vec());
     let size: usize = pieces.iter().map(Vec::len).sum();
     world.put(pieces).await;

@@ -312,8 +312,30 @@ pub(crate) struct Ask {
     /// Answer faster: without a written plan.
     #[arg(long)]
     pub(crate) fast_mode: bool,
+    /// How the model works: with tools, or by code over an input that may be far longer than it can read.
+    #[arg(long, value_enum, default_value_t, value_name = "MODE")]
+    pub(crate) mode: Mode,
+    /// The input of `--mode rlm`: a text file, or `-` for standard input.
+    #[arg(long, value_name = "FILE", requires_if("rlm", "mode"))]
+    pub(crate) context: Option<PathBuf>,
+    /// With `--mode rlm`: how many agents may stand one below the other.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) max_depth: Option<u32>,
+    /// With `--mode rlm`: how often an agent may run code.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) max_iterations: Option<u32>,
     #[command(flatten)]
     pub(crate) client: Client,
+}
+
+/// How a model works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// With tools.
+    #[default]
+    Agent,
+    /// By code.
+    Rlm,
 }
 
 /// `sleuth runs`.

@@ -40,6 +40,9 @@ fn of(kind: &EventKind) -> Option<State> {
         | EventKind::ToolStarted { .. }
         | EventKind::ToolOutput { .. }
         | EventKind::ToolFinished { .. }
+        | EventKind::ReplInput { .. }
+        | EventKind::ReplProgress { .. }
+        | EventKind::ReplOutput { .. }
         | EventKind::ClientToolRequested { .. }
         | EventKind::ApprovalRequested { .. }
         | EventKind::CallApproved { .. }

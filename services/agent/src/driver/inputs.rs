@@ -1,23 +1,34 @@
 //! What the work of the agents has to tell their machines.
 
-use domain::{AgentId, Input};
+use domain::{AgentId, CallId, Input};
 use tokio::sync::mpsc;
+
+use crate::tools::Question;
 
 /// Inputs that wait; whoever makes more of them waits.
 const BACKLOG: usize = 256;
 
+/// What the driver hears.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// Something for the machine of an agent.
+    Input(Input),
+    /// Code of an agent asks for something.
+    Asked(CallId, Question),
+}
+
 /// All inputs of a run.
 #[derive(Debug)]
 pub(super) struct Inputs {
-    from: mpsc::Receiver<(AgentId, Input)>,
-    to: mpsc::Sender<(AgentId, Input)>,
+    from: mpsc::Receiver<(AgentId, Heard)>,
+    to: mpsc::Sender<(AgentId, Heard)>,
 }
 
 /// The way to the machine of one agent.
 #[derive(Clone, Debug)]
 pub(super) struct To {
     agent: AgentId,
-    to: mpsc::Sender<(AgentId, Input)>,
+    to: mpsc::Sender<(AgentId, Heard)>,
 }
 
 /// The run has ended and wants no input.
@@ -36,7 +47,7 @@ impl Inputs {
     }
 
     /// The next one, once it is there.
-    pub(super) async fn next(&mut self) -> (AgentId, Input) {
+    pub(super) async fn next(&mut self) -> (AgentId, Heard) {
         match self.from.recv().await {
             Some(input) => input,
             // A sender is in here.
@@ -45,13 +56,21 @@ impl Inputs {
     }
 
     /// The next one, if it is there.
-    pub(super) fn at_hand(&mut self) -> Option<(AgentId, Input)> {
+    pub(super) fn at_hand(&mut self) -> Option<(AgentId, Heard)> {
         self.from.try_recv().ok()
     }
 }
 
 impl To {
     pub(super) async fn send(&self, input: Input) -> Result<(), Ended> {
-        self.to.send((self.agent.clone(), input)).await.map_err(|_| Ended)
+        self.hear(Heard::Input(input)).await
+    }
+
+    pub(super) async fn ask(&self, call: CallId, question: Question) -> Result<(), Ended> {
+        self.hear(Heard::Asked(call, question)).await
+    }
+
+    async fn hear(&self, heard: Heard) -> Result<(), Ended> {
+        self.to.send((self.agent.clone(), heard)).await.map_err(|_| Ended)
     }
 }

@@ -5,6 +5,7 @@
 
 mod asking;
 mod batch;
+mod code;
 mod form;
 mod inputs;
 mod using;
@@ -24,14 +25,15 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::Instrument as _;
 
 use batch::Entry;
-use inputs::Inputs;
+use code::Code;
+use inputs::{Heard, Inputs};
 use work::Work;
 
 pub(crate) use form::Form;
 
 use crate::{
     runs::{Mail, Progress},
-    tools::{Context, Tools},
+    tools::{CodeInput, Context, Interpreter, Tools},
 };
 
 /// Inputs that are taken into account before their events are published together.
@@ -78,6 +80,8 @@ pub(crate) struct Driver {
     work: HashMap<AgentId, Work>,
     /// What other agents say.
     mail: Mail,
+    /// What their code runs in, and asks for.
+    code: Code,
     /// What is in flight was begun by another process.
     takes_over: bool,
 }
@@ -87,7 +91,16 @@ impl Driver {
     pub(crate) fn new(setup: Setup, family: Family, position: u64) -> Self {
         let mail = Mail::new(Arc::clone(&setup.log), setup.lease.log().clone());
         let (inputs, work) = (Inputs::new(), HashMap::new());
-        Self { setup, family, position, inputs, work, mail, takes_over: false }
+        let code = Code::default();
+        Self { setup, family, position, inputs, work, mail, code, takes_over: false }
+    }
+
+    /// The same where the agent works by code, over this input.
+    pub(crate) fn with_input(mut self, input: CodeInput) -> Self {
+        let name = format!("{}/{}", self.setup.context.run, AgentId::main());
+        let interpreter = Interpreter::new(name, input, self.takes_over);
+        self.code.interpreters.insert(AgentId::main(), interpreter);
+        self
     }
 
     /// A driver for a run that another process has left.
@@ -141,27 +154,42 @@ impl Driver {
     /// `None` once the run is to be left.
     async fn next(&mut self) -> Option<Vec<Move>> {
         let timer = self.work.iter().filter_map(|(agent, work)| Some((work.timer?, agent.clone()))).min();
-        let (agent, first) = tokio::select! {
+        let first = tokio::select! {
             biased;
             () = self.setup.context.leaving.cancelled() => return None,
             () = self.setup.cancel.cancelled() => {
-                (AgentId::main(), Input::Cancelled { reason: self.setup.progress.cancel_reason() })
+                let reason = self.setup.progress.cancel_reason();
+                (AgentId::main(), Heard::Input(Input::Cancelled { reason }))
             }
             agent = alarm(timer) => {
                 self.work_of(&agent).timer = None;
-                (agent, Input::TimeUp)
+                (agent, Heard::Input(Input::TimeUp))
             }
             input = self.inputs.next() => input,
             inputs = self.mail.next(&self.setup.progress) => {
                 return Some(inputs.iter().flat_map(|input| self.told(input)).collect());
             }
         };
-        let mut moves = self.family.step(&agent, first);
+        let mut moves = self.hear(first);
         for _ in 1..BATCH {
-            let Some((agent, input)) = self.inputs.at_hand() else { break };
-            moves.extend(self.family.step(&agent, input));
+            let Some(next) = self.inputs.at_hand() else { break };
+            moves.extend(self.hear(next));
         }
         Some(moves)
+    }
+
+    fn hear(&mut self, (agent, heard): (AgentId, Heard)) -> Vec<Move> {
+        match heard {
+            Heard::Asked(call, question) => self.asked(&agent, call, question),
+            Heard::Input(input) => {
+                match &input {
+                    Input::CodeEnded { call, .. } => drop(self.work_of(&agent).answering.remove(call)),
+                    Input::Asked(_) => self.code.in_flight = self.code.in_flight.saturating_sub(1),
+                    _ => {}
+                }
+                self.family.step(&agent, input)
+            }
+        }
     }
 
     /// Somebody else said something: what ends the run is for the agent that answers, any other word for whom it
@@ -249,6 +277,10 @@ impl Driver {
             }
             Effect::StopPlan => self.work_of(agent).planning = None,
             Effect::RunTool { call, permission, printed } => {
+                if self.setup.start.rlm.is_some() {
+                    self.run_code(agent, call, self.takes_over.then_some(printed));
+                    return Vec::new();
+                }
                 return match self.setup.tools.task(&call) {
                     Some(_) if self.family.has_started(&call.id) => Vec::new(),
                     Some(task) => self.family.start(agent, &call.id, &task, &self.setup.start),
@@ -263,7 +295,11 @@ impl Driver {
                 let expiring = AbortOnDropHandle::new(tokio::spawn(expiring));
                 self.work_of(agent).using.insert(call, expiring);
             }
-            Effect::StopTool(call) => drop(self.work_of(agent).using.remove(&call)),
+            Effect::StopTool(call) => {
+                let work = self.work_of(agent);
+                drop((work.using.remove(&call), work.answering.remove(&call)));
+            }
+            Effect::AnswerCode { call, question, answer } => self.answer(agent, call, &question, answer),
             Effect::ArmTimer(after) => self.work_of(agent).timer = Some(Instant::now() + after),
             Effect::Finish => drop(self.work.remove(agent)),
         }
@@ -293,6 +329,16 @@ impl Driver {
         let using =
             using::follow(self.setup.tools.clone(), running, id.clone(), label, self.inputs.of(agent));
         self.work_of(agent).using.insert(id, AbortOnDropHandle::new(tokio::spawn(using)));
+    }
+
+    fn run_code(&mut self, agent: &AgentId, call: ToolCall, before: Option<Printed>) {
+        let (id, interpreter) = (call.id.clone(), self.interpreter(agent));
+        let (tools, context) = (self.setup.tools.clone(), self.setup.context.clone());
+        let running = tools.run_code(call, interpreter.clone(), before, &context);
+        let using =
+            using::follow_code(tools, running, id.clone(), interpreter, context, self.inputs.of(agent));
+        let using = AbortOnDropHandle::new(tokio::spawn(using.in_current_span()));
+        self.work_of(agent).using.insert(id, using);
     }
 
     fn request(

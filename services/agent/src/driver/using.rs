@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use domain::{CallId, Input, Settlement, ToolCall, ToolResult};
+use domain::{CallId, Input, OutputStream, Settlement, ToolCall, ToolResult};
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::time::{Instant, sleep};
 
 use super::inputs::To;
 use crate::{
     telemetry,
-    tools::{Context, Running, Tools},
+    tools::{Context, Interpreter, Running, Tools, Wants},
 };
 
 /// Has the calls of a message judged.
@@ -37,4 +38,56 @@ pub(super) async fn follow(tools: Tools, mut running: Running, call: CallId, lab
     telemetry::tool_finished(&label, result.status, began.elapsed());
     let result = tools.fit(&call, result);
     let _ = to.send(Input::ToolFinished { call, result }).await;
+}
+
+/// The same for code, which also asks.
+pub(super) async fn follow_code(
+    tools: Tools,
+    mut running: Running,
+    call: CallId,
+    interpreter: Interpreter,
+    context: Context,
+    to: To,
+) {
+    let mut commands = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            printed = running.output.recv() => {
+                let Some((stream, bytes)) = printed else { break };
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                if to.send(Input::ToolOutput { call: call.clone(), stream, text }).await.is_err() {
+                    return;
+                }
+            }
+            Some(question) = running.questions.recv() => match &question.wants {
+                Wants::Model { .. } => {
+                    if to.ask(call.clone(), question).await.is_err() {
+                        return;
+                    }
+                }
+                Wants::Command { arguments } => {
+                    let id = CallId::new(format!("{call}/{}", question.id));
+                    let (tools, context, arguments) = (&tools, &context, arguments.clone());
+                    let text = format!("exec {arguments}\n");
+                    // Whoever follows the run sees what code has done.
+                    let told = Input::ToolOutput { call: call.clone(), stream: OutputStream::Stderr, text };
+                    if to.send(told).await.is_err() {
+                        return;
+                    }
+                    commands.push(async move {
+                        question.answerer.give(tools.command(id, &arguments, context).await).await;
+                    });
+                }
+                Wants::Unknown(what) => {
+                    let why = format!("there is no `{what}`");
+                    question.answerer.give(Err(why)).await;
+                }
+            },
+            Some(()) = commands.next() => {}
+        }
+    }
+    let result = running.result.await.unwrap_or_else(|_| ToolResult::error("The code was lost."));
+    let output = interpreter.output(result);
+    // A run that has ended wants no input.
+    let _ = to.send(Input::CodeEnded { call, output }).await;
 }

@@ -14,5 +14,7 @@ pub(super) struct Work {
     pub(super) planning: Option<AbortOnDropHandle<()>>,
     /// Calls run, or wait for the client.
     pub(super) using: HashMap<CallId, AbortOnDropHandle<()>>,
+    /// Questions of code are answered, by the call that the code is.
+    pub(super) answering: HashMap<CallId, Vec<AbortOnDropHandle<()>>>,
     pub(super) timer: Option<Instant>,
 }

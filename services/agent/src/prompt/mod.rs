@@ -3,6 +3,7 @@
 //! The system prompt is the same over a run and nearly the same over all runs, so that providers can cache it;
 //! what changes from question to question, such as the time, goes along with the question.
 
+pub(crate) mod rlm;
 mod section;
 
 use domain::{Image, Message, Part, Role};

@@ -1,9 +1,9 @@
 //! Requests, checked on their way in.
 
-use domain::{CallId, Image, Permission, RunId, ToolProfile};
+use domain::{CallId, Image, Limits, Permission, Rlm, RunId, ToolProfile};
 use store::Idempotency;
 use tonic::Status;
-use wire::agent::{Caller, ChatRequest, ClientResult, decision};
+use wire::agent::{Caller, ChatRequest, ClientResult, RlmMode, decision};
 
 use crate::{
     config::Config,
@@ -25,6 +25,8 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
     let history = request.history.into_iter().enumerate().map(|(at, message)| {
         message.try_into().map_err(|error| Status::invalid_argument(format!("history[{at}]: {error}")))
     });
+    let rlm = request.rlm.map(|asked| rlm(asked, &request.question));
+    let limits = request.limits.unwrap_or_default().within(config.limits);
     Ok(Question {
         history: history.collect::<Result<_, _>>()?,
         text: request.question,
@@ -37,14 +39,15 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         subagents: request.subagents.unwrap_or_default().into(),
         standing: request.standing_grants.into_iter().map(Into::into).collect(),
         session: request.session,
-        profile: profile(&request.profile)?,
+        profile: if rlm.is_some() { ToolProfile::Rlm } else { profile(&request.profile)? },
         permissions: request.permissions.map(Into::into),
         form: form(&request.response_format_json)?,
         sections: Sections::choose(config.enabled_prompts.as_ref(), &request.behavior_controls),
         files: request.files.into_iter().map(|file| File { name: file.name, text: file.text }).collect(),
         alert_history: request.alert_history.map(alert_history).transpose()?,
         additional_system_prompt: request.additional_system_prompt,
-        limits: request.limits.unwrap_or_default().within(config.limits),
+        limits: rlm.as_ref().map_or(limits, |(rlm, _)| of_code(limits, *rlm)),
+        rlm,
         keeper: String::new(),
         idempotency: idempotency(
             account(request.caller.as_ref()),
@@ -54,6 +57,28 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         account: account(request.caller.as_ref()).to_owned(),
         principal: request.caller.map(|caller| caller.principal).unwrap_or_default(),
     })
+}
+
+/// More than this makes no sense, and costs.
+const DEEPEST: u32 = 5;
+const MOST_ITERATIONS: u32 = 100;
+const MOST_CALLS: u32 = 2000;
+
+fn rlm(asked: RlmMode, question: &str) -> (Rlm, String) {
+    let or = |asked: u32, usual: u32| if asked == 0 { usual } else { asked };
+    let rlm = Rlm {
+        depth: 0,
+        max_depth: asked.max_depth.unwrap_or(2).min(DEEPEST),
+        iterations: or(asked.max_iterations, 10).min(MOST_ITERATIONS),
+        calls: or(asked.max_model_calls, 200).min(MOST_CALLS),
+    };
+    (rlm, if asked.context.is_empty() { question.to_owned() } else { asked.context })
+}
+
+/// After the last of its code an agent has one more step, to answer. Its code runs one after the other.
+fn of_code(limits: Limits, rlm: Rlm) -> Limits {
+    let steps = limits.steps.min(rlm.iterations.saturating_add(1));
+    Limits { steps, parallel_tools: 1, ..limits }
 }
 
 fn profile(name: &str) -> Result<ToolProfile, Status> {

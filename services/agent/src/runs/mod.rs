@@ -17,11 +17,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::{
     AgentId, ClientTool, ContextSize, Event, EventKind, Family, Image, Limits, LogId, Message, Part,
-    Permissions, Role, Run, RunId, RunSetup, RunStarted, Subagents, Timestamp, ToolProfile, tokens,
+    Permissions, Rlm, Role, Run, RunId, RunSetup, RunStarted, Subagents, Timestamp, ToolProfile, tokens,
 };
 use model::{Catalogue, Model, UnknownModel};
 use runtime::clock;
-use store::{Creation, Idempotency, Kind, Meta, NewLog, OwnerId, Store};
+use store::{BlobId, Creation, Idempotency, Kind, Meta, NewLog, OwnerId, Store};
 use tokio::time::{Instant, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
@@ -30,9 +30,12 @@ use uuid::Uuid;
 use crate::{
     config::Config,
     driver::{Driver, Form, Setup},
-    prompt::{File, Prompt, Sections},
+    prompt::{
+        File, Prompt, Sections,
+        rlm::{self, About},
+    },
     telemetry,
-    tools::{AlertHistory, Context, NoExecutor, Rules, Tools, Unusable},
+    tools::{AlertHistory, CodeInput, Context, NoExecutor, Rules, Tools, Unusable},
 };
 
 pub(crate) use found::{Found, Reading};
@@ -65,6 +68,8 @@ pub(crate) struct Question {
     pub standing: Vec<Bytes>,
     /// The session that they belong to.
     pub session: String,
+    /// How the model works, if it does so by code, and over what.
+    pub rlm: Option<(Rlm, String)>,
     /// Whose tools it has.
     pub profile: ToolProfile,
     /// What the client says of calls.
@@ -220,7 +225,10 @@ impl Runs {
             files: &question.files,
             now: clock::unix_nanos(),
         };
-        let system = prompt.system();
+        let system = match question.rlm {
+            Some(_) => rlm::system(&question.additional_system_prompt),
+            None => prompt.system(),
+        };
         let started = started(&question, &*model, &prompt, &system, &context);
         let start = RunStarted { messages: Vec::new(), ..started.clone() };
         let mut run = Run::new(question.limits);
@@ -252,8 +260,23 @@ impl Runs {
         };
         let reader = self.read_here(Arc::clone(&progress));
         let family = Family::new(run, question.subagents);
-        self.spawn(Driver::new(setup, family, position), progress, seat);
+        let mut driver = Driver::new(setup, family, position);
+        if let Some((_, input)) = question.rlm {
+            driver = driver.with_input(self.keep_input(LogId::from(&id), input.into()).await);
+        }
+        self.spawn(driver, progress, seat);
         Ok(Reading::Here(reader))
+    }
+
+    /// Keeps the input of a run with its log. Where that fails, it lasts as long as this process.
+    async fn keep_input(&self, log: LogId, input: Bytes) -> CodeInput {
+        match self.log.put_blob(&log, input.to_vec()).await {
+            Ok(blob) => CodeInput::Stored(self.log(), log, blob),
+            Err(error) => {
+                tracing::warn!(%error, "the input of a run is not kept");
+                CodeInput::Text(input)
+            }
+        }
     }
 
     async fn create(
@@ -345,7 +368,10 @@ fn started(
 ) -> RunStarted {
     let mut messages = question.history.clone();
     if !question.text.is_empty() {
-        messages.push(prompt.question(&question.text, question.images.clone()));
+        messages.push(match &question.rlm {
+            Some((_, input)) => Message::text(Role::User, rlm::question(&question.text, &About::of(input))),
+            None => prompt.question(&question.text, question.images.clone()),
+        });
     }
     let schemas = prompt.offer.specs.iter().map(|spec| {
         tokens::of_text(&spec.name)
@@ -367,13 +393,16 @@ fn started(
         approvals: question.approvals,
         waits: question.waits,
         subagents: question.subagents,
+        rlm: question.rlm.as_ref().map(|(rlm, _)| *rlm),
         call: None,
+        question: None,
         setup: Box::new(RunSetup {
             system: system.to_owned(),
             response_format: question.form.as_ref().map(|form| form.format.to_string()).unwrap_or_default(),
             limits: question.limits,
             session: context.session.clone(),
             profile: context.profile,
+            context: question.rlm.as_ref().map(|(_, input)| digest(input)).unwrap_or_default(),
             standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
             keeper: question.keeper.clone(),
             permissions: question.permissions.clone(),
@@ -385,11 +414,16 @@ fn started(
     }
 }
 
+/// The name of an input among the bodies of a log.
+fn digest(input: &str) -> Vec<u8> {
+    BlobId::of(input.as_bytes()).0.to_vec()
+}
+
 /// The session of a run that belongs to none: tools that keep files need one.
 fn own_session(profile: ToolProfile, run: &RunId) -> String {
     match profile {
         ToolProfile::Holmes => String::new(),
-        ToolProfile::Harness => run.as_str().to_owned(),
+        ToolProfile::Harness | ToolProfile::Rlm => run.as_str().to_owned(),
     }
 }
 

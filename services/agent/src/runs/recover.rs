@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use domain::{AgentId, Event, EventKind, Family, Input, LogId, Move, RunId, RunStarted, Timestamp};
 use runtime::clock;
-use store::{Batch, Lease};
+use store::{Batch, BlobId, Lease};
 use tokio::time::{Instant, interval};
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
 use crate::{
     driver::{Driver, Form, Setup},
     sessions::ids::is_session,
-    tools::{Context, NoExecutor, Rules, Unusable},
+    tools::{CodeInput, Context, NoExecutor, Rules, Unusable},
 };
 
 /// How often this agent looks for runs whose agent is gone.
@@ -192,7 +192,11 @@ impl Runs {
         };
         // Whoever read the run comes back, or the grace ends it.
         drop(self.read_here(Arc::clone(&progress)));
-        self.spawn(Driver::taking_over(setup, family.clone(), *position), progress, seat);
+        let mut driver = Driver::taking_over(setup, family.clone(), *position);
+        if let Ok(blob) = started.setup.context.as_slice().try_into() {
+            driver = driver.with_input(CodeInput::Stored(self.log(), lease.log().clone(), BlobId(blob)));
+        }
+        self.spawn(driver, progress, seat);
         Ok(())
     }
 }

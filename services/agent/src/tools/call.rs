@@ -17,6 +17,7 @@ use tracing::Instrument as _;
 use wire::executor::{self, EffectClass, ExecuteEvent, execute_event::Kind};
 
 use super::{
+    Interpreter, Question,
     executors::{self, Busy, Client, Pool, Wish},
     result,
     rules::Rules,
@@ -27,7 +28,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// How long a lost execution is looked for.
 const ATTACH_TIME: Duration = Duration::from_secs(3);
 /// How long an executor may take to confirm a cancellation.
-const CANCEL_TIME: Duration = Duration::from_secs(5);
+pub(super) const CANCEL_TIME: Duration = Duration::from_secs(5);
 /// What the model reads of a call whose end nobody knows.
 const UNKNOWN: &str = "The executor that ran this call was lost, and nobody knows whether it did what it was asked. \
     It was not run again. Look at the state of things before you try once more.";
@@ -73,7 +74,7 @@ impl Context {
     pub(super) fn files(&self) -> Option<&str> {
         match self.profile {
             ToolProfile::Holmes => None,
-            ToolProfile::Harness => Some(&self.session),
+            ToolProfile::Harness | ToolProfile::Rlm => Some(&self.session),
         }
     }
 
@@ -87,6 +88,8 @@ impl Context {
 pub(crate) struct Running {
     /// Output as it comes; closed before `result` is there.
     pub output: mpsc::Receiver<(OutputStream, Vec<u8>)>,
+    /// What it asks for, if it is code.
+    pub questions: mpsc::Receiver<Question>,
     /// How it ended.
     pub result: oneshot::Receiver<ToolResult>,
     _task: Option<AbortOnDropHandle<()>>,
@@ -98,16 +101,18 @@ impl Running {
         call: ToolCall,
         permission: Option<Permission>,
         before: Option<Printed>,
+        interpreter: Option<Interpreter>,
         context: &Context,
     ) -> Self {
+        let (questions_to, questions) = mpsc::channel(BACKLOG);
         let (output_to, output) = mpsc::channel(BACKLOG);
         let (result_to, result) = oneshot::channel();
         let span = span(&call);
-        let execution = Execution::new(pool, &call, permission, context);
+        let execution = Execution::new(pool, &call, permission, interpreter, context);
         let context = context.clone();
         let task = async move {
-            let output =
-                Output { to: output_to, skip: before.unwrap_or_default(), passed: Printed::default() };
+            let skip = before.unwrap_or_default();
+            let output = Output { to: output_to, skip, passed: Printed::default(), questions: questions_to };
             let finished = execution.run(&call, &context, output, before.is_some()).await;
             if finished.error.is_some() {
                 tracing::Span::current().record("error.type", "tool_error");
@@ -115,16 +120,22 @@ impl Running {
             // A run that has ended wants no result.
             let _ = result_to.send(finished);
         };
-        Self { output, result, _task: Some(AbortOnDropHandle::new(tokio::spawn(task.instrument(span)))) }
+        Self {
+            output,
+            questions,
+            result,
+            _task: Some(AbortOnDropHandle::new(tokio::spawn(task.instrument(span)))),
+        }
     }
 
     /// A call that takes no time.
     pub(super) fn at_once(call: &ToolCall, run: impl FnOnce() -> ToolResult) -> Self {
         let (_, output) = mpsc::channel(1);
+        let (_, questions) = mpsc::channel(1);
         let (result_to, result) = oneshot::channel();
         // The receiver is at hand.
         let _ = result_to.send(span(call).in_scope(run));
-        Self { output, result, _task: None }
+        Self { output, questions, result, _task: None }
     }
 }
 
@@ -157,6 +168,8 @@ struct Execution {
     id: String,
     grant: Bytes,
     caller: executor::Caller,
+    /// What runs it, if it is code.
+    interpreter: Option<Interpreter>,
     leaving: CancellationToken,
     ended: bool,
 }
@@ -166,6 +179,7 @@ struct Output {
     to: mpsc::Sender<(OutputStream, Vec<u8>)>,
     skip: Printed,
     passed: Printed,
+    questions: mpsc::Sender<Question>,
 }
 
 impl Output {
@@ -188,7 +202,13 @@ impl Output {
 }
 
 impl Execution {
-    fn new(pool: Arc<Pool>, call: &ToolCall, permission: Option<Permission>, context: &Context) -> Self {
+    fn new(
+        pool: Arc<Pool>,
+        call: &ToolCall,
+        permission: Option<Permission>,
+        interpreter: Option<Interpreter>,
+        context: &Context,
+    ) -> Self {
         // A permission is for the execution of the run that asked.
         let (run, grant) = match permission {
             Some(permission) => (permission.run, permission.grant.into()),
@@ -196,7 +216,17 @@ impl Execution {
         };
         let id = execution_id(&run, &call.id);
         let leaving = context.leaving.clone();
-        Self { pool, at: None, lost: Vec::new(), id, grant, caller: context.caller(), leaving, ended: false }
+        Self {
+            pool,
+            at: None,
+            lost: Vec::new(),
+            id,
+            grant,
+            caller: context.caller(),
+            interpreter,
+            leaving,
+            ended: false,
+        }
     }
 
     /// `begun` if another process has asked for it before: then it may go on, or have ended.
@@ -219,7 +249,7 @@ impl Execution {
         };
         loop {
             let lost = match &mut stream {
-                Ok(events) => match follow(events, &mut output, &mut seen).await {
+                Ok(events) => match self.follow(events, &mut output, &mut seen).await {
                     Ok(finished) => {
                         self.ended = true;
                         return result::from_executor(finished);
@@ -264,8 +294,15 @@ impl Execution {
         };
         let wish = Wish { not: &self.lost, near: context.files(), once: true };
         let asked = self.pool.ask(wish, |mut client| {
-            let request = traced(request.clone());
-            async move { timeout(SILENCE, client.execute(request)).await.unwrap_or_else(|_| Err(silent())) }
+            let (mut request, own, context) = (request.clone(), self.interpreter.clone(), context.clone());
+            async move {
+                if let Some(own) = own {
+                    let prepared = own.prepare(&client, &context).await;
+                    request.interpreter = Some(prepared.map_err(Status::failed_precondition)?);
+                }
+                let asked = timeout(SILENCE, client.execute(traced(request))).await;
+                asked.unwrap_or_else(|_| Err(silent()))
+            }
         });
         let (stream, member) = asked.await?;
         tracing::Span::current().record("sleuth.executor", member.name());
@@ -339,6 +376,38 @@ impl Execution {
         lost
     }
 
+    /// Passes on what it prints and asks until it ends. `seen` is the last sequence number that was passed on.
+    async fn follow(
+        &self,
+        events: &mut Streaming<ExecuteEvent>,
+        output: &mut Output,
+        seen: &mut u64,
+    ) -> Result<executor::Finished, Status> {
+        loop {
+            let event = timeout(SILENCE, events.message()).await.map_err(|_| silent())??;
+            let Some(event) = event else {
+                return Err(Status::unavailable("its stream ended without a result"));
+            };
+            *seen = event.sequence.max(*seen);
+            match event.kind {
+                Some(Kind::Output(chunk)) => {
+                    let stream = OutputStream::try_from(chunk.stream())
+                        .map_err(|malformed| Status::internal(malformed.to_string()))?;
+                    output.pass(stream, chunk).await;
+                }
+                Some(Kind::HostCall(call)) => {
+                    let Some(client) = self.at.as_ref().map(|member| member.client()) else { continue };
+                    let question = Question::new(&client, self.caller.clone(), self.id.clone(), call);
+                    if let Err(unheard) = output.questions.send(question).await {
+                        unheard.0.answerer.give(Err("nobody answers questions here".to_owned())).await;
+                    }
+                }
+                Some(Kind::Finished(finished)) => return Ok(finished),
+                Some(Kind::Accepted(_) | Kind::Heartbeat(_)) | None => {}
+            }
+        }
+    }
+
     fn not_run(&self, status: &Status, seen: u64) -> ToolResult {
         let text = status.message();
         ToolResult::error(if seen == 0 {
@@ -365,28 +434,6 @@ impl Drop for Execution {
                 tracing::warn!("an executor did not confirm a cancellation");
             }
         });
-    }
-}
-
-/// Passes output on until the execution ends. `seen` is the last sequence number that was passed on.
-async fn follow(
-    events: &mut Streaming<ExecuteEvent>,
-    output: &mut Output,
-    seen: &mut u64,
-) -> Result<executor::Finished, Status> {
-    loop {
-        let event = timeout(SILENCE, events.message()).await.map_err(|_| silent())??;
-        let Some(event) = event else { return Err(Status::unavailable("its stream ended without a result")) };
-        *seen = event.sequence.max(*seen);
-        match event.kind {
-            Some(Kind::Output(chunk)) => {
-                let stream = OutputStream::try_from(chunk.stream())
-                    .map_err(|malformed| Status::internal(malformed.to_string()))?;
-                output.pass(stream, chunk).await;
-            }
-            Some(Kind::Finished(finished)) => return Ok(finished),
-            Some(Kind::Accepted(_) | Kind::Heartbeat(_) | Kind::HostCall(_)) | None => {}
-        }
     }
 }
 

@@ -14,7 +14,7 @@ use tonic::{Code, Status};
 use wire::executor::{self, Verdict};
 
 use super::{
-    Offer,
+    Interpreter, Offer,
     call::{self, Context, Running},
     executors::{Pool, Wish},
     rules::Judged,
@@ -154,7 +154,18 @@ impl Executor {
         before: Option<Printed>,
         context: &Context,
     ) -> Running {
-        Running::start(Arc::clone(&self.pool), call, permission, before, context)
+        Running::start(Arc::clone(&self.pool), call, permission, before, None, context)
+    }
+
+    /// Starts code, likewise.
+    pub(super) fn run_code(
+        &self,
+        call: ToolCall,
+        interpreter: Interpreter,
+        before: Option<Printed>,
+        context: &Context,
+    ) -> Running {
+        Running::start(Arc::clone(&self.pool), call, None, before, Some(interpreter), context)
     }
 }
 

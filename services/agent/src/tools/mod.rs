@@ -4,6 +4,7 @@
 mod alerts;
 mod call;
 mod client;
+mod code;
 mod executor;
 pub(crate) mod executors;
 mod kept;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 use domain::{
     CallId, ClientTool, Permission, Printed, Subagents, ToolCall, ToolPlan, ToolProfile, ToolResult,
+    ToolVerdict,
 };
 use futures_util::future::join_all;
 use model::ToolSpec;
@@ -32,6 +34,7 @@ use subagent::StartAgent;
 pub(crate) use alerts::AlertHistory;
 pub(crate) use call::{Context, Running};
 pub(crate) use client::Unusable;
+pub(crate) use code::{Answerer, Given, Input as CodeInput, Interpreter, Question, Wants};
 pub(crate) use executor::NoExecutor;
 pub(crate) use rules::Rules;
 
@@ -101,6 +104,9 @@ impl Tools {
     /// What there is now. If no executor answers, its part is what it was before.
     pub(crate) async fn offer(&self, profile: ToolProfile) -> Result<Offer, NoExecutor> {
         let offer = self.executor.offer(profile).await?;
+        if profile == ToolProfile::Rlm {
+            return Ok(offer);
+        }
         let mut own = vec![(KeptResults::spec(), kept::TOOLSET.to_owned())];
         own.extend(self.runbooks.spec().map(|spec| (spec, runbook::TOOLSET.to_owned())));
         let others = offer.specs.iter().cloned().zip(offer.toolsets.iter().cloned());
@@ -131,7 +137,12 @@ impl Tools {
             }
         }))
         .await;
-        calls.iter().zip(judged).map(|(call, judged)| context.rules.judge(call, judged)).collect()
+        // The rules speak of what code does, not of code.
+        let ruled = |(call, judged): (&ToolCall, Judged)| match context.profile {
+            ToolProfile::Rlm => judged.plan,
+            ToolProfile::Holmes | ToolProfile::Harness => context.rules.judge(call, judged),
+        };
+        calls.iter().zip(judged).map(ruled).collect()
     }
 
     /// Starts a call. It ends with the returned handle, or when that is dropped.
@@ -154,6 +165,44 @@ impl Tools {
         }
     }
 
+    /// Starts code of an agent, as [`Self::run`] does a tool.
+    pub(crate) fn run_code(
+        &self,
+        call: ToolCall,
+        interpreter: Interpreter,
+        before: Option<Printed>,
+        context: &Context,
+    ) -> Running {
+        self.executor.run_code(call, interpreter, before, context)
+    }
+
+    /// Runs a command for code, and answers with JSON.
+    pub(crate) async fn command(
+        &self,
+        id: CallId,
+        arguments: &str,
+        context: &Context,
+    ) -> Result<String, String> {
+        let context = Context { profile: ToolProfile::Harness, ..context.clone() };
+        let call = code::command(id, arguments);
+        let denied = |why: &str| Err(format!("exec denied: {why}"));
+        let judged = self.executor.plan(&call, &context).await;
+        let as_named = ToolCall { name: "exec".to_owned(), ..call.clone() };
+        match context.rules.judge(&as_named, judged).verdict {
+            ToolVerdict::Allow => {}
+            ToolVerdict::Refuse(why) | ToolVerdict::Forbid(why) => return denied(&why),
+            ToolVerdict::AskPerson(approval) => return denied(&approval.reason),
+            ToolVerdict::AskClient => return denied("it is not run here"),
+        }
+        let mut running = self.executor.run(call, None, None, &context);
+        while running.output.recv().await.is_some() {}
+        match running.result.await {
+            Ok(ToolResult { error: None, data, .. }) => Ok(data),
+            Ok(ToolResult { error, .. }) => Err(error.unwrap_or_default()),
+            Err(_) => Err("the command was lost".to_owned()),
+        }
+    }
+
     /// Whether a tool starts a subagent.
     pub(crate) fn starts_agents(&self, tool: &str) -> bool {
         self.agents.owns(tool)
@@ -168,7 +217,7 @@ impl Tools {
     pub(crate) async fn close_session(&self, context: &Context) {
         match context.profile {
             ToolProfile::Holmes => {}
-            ToolProfile::Harness => self.executor.close_session(context).await,
+            ToolProfile::Harness | ToolProfile::Rlm => self.executor.close_session(context).await,
         }
     }
 

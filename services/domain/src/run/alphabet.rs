@@ -1,8 +1,8 @@
 //! What goes into the machine and what comes out.
 
 use crate::{
-    CallId, EventKind, FailureCode, Message, MessageId, OutputStream, Permission, Printed, ToolCall,
-    ToolPlan, ToolResult, Usage,
+    CallId, CodeOutput, EventKind, FailureCode, Message, MessageId, OutputStream, Permission, Printed,
+    QuestionId, ToolCall, ToolPlan, ToolResult, Usage,
 };
 
 /// What a driver tells the machine. What no longer fits is ignored: a late input is not an error.
@@ -63,6 +63,15 @@ pub enum Input {
         /// What it returned.
         result: ToolResult,
     },
+    /// Code of the agent ended.
+    CodeEnded {
+        /// The call that it is.
+        call: CallId,
+        /// What came of it.
+        output: CodeOutput,
+    },
+    /// Code of the agent had a model asked, once.
+    Asked(Usage),
     /// Somebody settled a call that waits.
     Settled {
         /// The call.
@@ -155,6 +164,15 @@ pub enum Effect {
     },
     /// Ring once after this time; a new timer replaces the old one.
     ArmTimer(std::time::Duration),
+    /// Tell code of the agent what became of a question of its own.
+    AnswerCode {
+        /// The call that the code is.
+        call: CallId,
+        /// The question.
+        question: QuestionId,
+        /// The answer, or why there is none.
+        answer: Result<String, String>,
+    },
     /// The run has ended.
     Finish,
 }

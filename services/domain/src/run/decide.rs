@@ -47,10 +47,16 @@ impl Run {
             Input::Planned(plans) => self.planned(&mut step, &plans),
             Input::ToolOutput { call, stream, text } => {
                 if self.is_running(&call) {
-                    self.publish(&mut step, EventKind::ToolOutput { call, stream, text });
+                    let event = match self.rlm {
+                        Some(_) => EventKind::ReplProgress { call, stream, text },
+                        None => EventKind::ToolOutput { call, stream, text },
+                    };
+                    self.publish(&mut step, event);
                 }
             }
             Input::ToolFinished { call, result } => self.tool_finished(&mut step, call, result),
+            Input::CodeEnded { call, output } => self.code_ended(&mut step, call, output),
+            Input::Asked(usage) => self.asked(&mut step, usage),
             Input::Settled { call, settlement } => self.settled(&mut step, &call, settlement),
             Input::TakenOver => self.taken_over(&mut step),
             Input::TimeUp => self.time_up(&mut step),
@@ -107,7 +113,7 @@ impl Run {
         matches!(&self.phase, Phase::Calling { called, .. } if called.message == *message)
     }
 
-    fn is_running(&self, call: &CallId) -> bool {
+    pub(super) fn is_running(&self, call: &CallId) -> bool {
         match &self.phase {
             Phase::Acting { calls } => self.running(calls).any(|running| running.call.id == *call),
             Phase::Fresh
@@ -136,6 +142,9 @@ impl Run {
         if closing.is_some() {
             // Calls that nobody offered would stay without results, and providers refuse such a history.
             message.tool_calls.clear();
+        }
+        if closing.is_none() {
+            self.read_code(&mut message, number);
         }
         self.make_ids_unique(&mut message.tool_calls);
         let calls = message.tool_calls.clone();
@@ -245,10 +254,12 @@ impl Run {
             let description = found.map_or_else(String::new, |plan| plan.description.clone());
             let toolset = found.and_then(|plan| plan.toolset.clone());
             let gate = Self::gate(found, refusals.iter().any(|(refused, _)| *refused == call.id));
-            self.publish(step, EventKind::ToolStarted { call, description, toolset, gate });
+            let begun = self.begun(call, description, toolset, gate);
+            self.publish(step, begun);
         }
         for (call, reason) in refusals {
-            self.publish(step, EventKind::ToolFinished { call, result: ToolResult::error(reason) });
+            let refused = self.not_done(call, reason);
+            self.publish(step, refused);
         }
         for plan in plans.iter().filter(|plan| self.is_open(&plan.call)).cloned().collect::<Vec<_>>() {
             let ToolPlan { call, verdict, .. } = plan;
@@ -271,7 +282,11 @@ impl Run {
             return;
         }
         let before = self.running_ids();
-        self.publish(step, EventKind::ToolFinished { call, result });
+        let finished = match (self.rlm, result) {
+            (Some(_), ToolResult { error, .. }) => self.not_done(call, error.unwrap_or_default()),
+            (None, result) => EventKind::ToolFinished { call, result },
+        };
+        self.publish(step, finished);
         self.run_next(step, &before);
     }
 
@@ -300,7 +315,7 @@ impl Run {
         calls.iter().find(waits).map(|open| open.call.clone())
     }
 
-    fn running_ids(&self) -> Vec<CallId> {
+    pub(super) fn running_ids(&self) -> Vec<CallId> {
         match &self.phase {
             Phase::Acting { calls } => self.running(calls).map(|open| open.call.id.clone()).collect(),
             Phase::Fresh
@@ -312,7 +327,7 @@ impl Run {
     }
 
     /// Starts the calls that have room now, or asks the model if all have ended.
-    fn run_next(&mut self, step: &mut Step, already: &[CallId]) {
+    pub(super) fn run_next(&mut self, step: &mut Step, already: &[CallId]) {
         let Phase::Acting { calls } = &self.phase else { return };
         let starting = self.running(calls).filter(|open| !already.contains(&open.call.id));
         step.effects.extend(starting.map(Open::run));
@@ -331,7 +346,7 @@ impl Run {
         }
     }
 
-    fn count_tools(&mut self, step: &mut Step) {
+    pub(super) fn count_tools(&mut self, step: &mut Step) {
         // Before the first model call there is nothing to report.
         if self.steps > 0 {
             let report = self.report();
@@ -358,11 +373,8 @@ impl Run {
             Phase::Planning { calls } => {
                 step.effects.push(Effect::StopPlan);
                 for call in calls.clone() {
-                    let description = String::new();
-                    self.publish(
-                        step,
-                        EventKind::ToolStarted { call, description, toolset: None, gate: Gate::default() },
-                    );
+                    let begun = self.begun(call, String::new(), None, Gate::default());
+                    self.publish(step, begun);
                 }
                 self.answer_instead(step);
             }
@@ -423,14 +435,15 @@ impl Run {
         self.end(step, end);
     }
 
-    fn stop_tools(&mut self, step: &mut Step, why: &str) {
+    pub(super) fn stop_tools(&mut self, step: &mut Step, why: &str) {
         let Phase::Acting { calls } = &self.phase else { return };
         let busy =
             self.running_ids().into_iter().chain(ids(calls, Standing::WithClient).filter(|_| self.waits));
         step.effects.extend(busy.map(Effect::StopTool));
         let open: Vec<_> = ids(calls, Standing::Open).chain(ids(calls, Standing::WithClient)).collect();
         for call in open {
-            self.publish(step, EventKind::ToolFinished { call, result: ToolResult::error(why) });
+            let stopped = self.not_done(call, why.to_owned());
+            self.publish(step, stopped);
         }
     }
 

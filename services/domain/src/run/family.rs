@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    AgentId, CallId, Effect, Event, EventKind, Input, Limits, Message, Role, Run, RunSetup, RunStarted, Step,
-    Subagents, ToolResult,
+    AgentId, CallId, Effect, Event, EventKind, Input, Limits, Message, QuestionId, Role, Run, RunSetup,
+    RunStarted, Step, Subagents, ToolResult,
 };
 
 use super::text;
@@ -36,6 +36,8 @@ struct Member {
 struct Parent {
     agent: AgentId,
     call: CallId,
+    /// Where the call is code: its question, to which the subagent is the answer.
+    question: Option<QuestionId>,
 }
 
 /// What an input led to, for one of the agents.
@@ -72,7 +74,7 @@ impl Family {
     }
 
     fn join(&mut self, agent: &AgentId, parent: Option<&AgentId>, started: &RunStarted) {
-        let (Some(parent), Some(call)) = (parent, &started.call) else {
+        let (Some(agent_above), Some(call)) = (parent, &started.call) else {
             if let Some(main) = self.members.get_mut(&AgentId::main()) {
                 main.subagents = started.subagents;
             }
@@ -80,7 +82,8 @@ impl Family {
         };
         self.started = self.started.saturating_add(1);
         let run = self.main().subagent(agent.clone(), started.setup.limits);
-        let parent = Some(Parent { agent: parent.clone(), call: call.clone() });
+        let question = started.question.clone();
+        let parent = Some(Parent { agent: agent_above.clone(), call: call.clone(), question });
         let member = Member { run, parent, subagents: started.subagents };
         self.members.insert(agent.clone(), member);
     }
@@ -99,6 +102,12 @@ impl Family {
     /// Whether a call has its subagent already.
     pub fn has_started(&self, call: &CallId) -> bool {
         self.members.values().any(|member| member.parent.as_ref().is_some_and(|parent| parent.call == *call))
+    }
+
+    /// Whether a question of code has its agent already.
+    pub fn has_asked(&self, question: &QuestionId) -> bool {
+        let asks = |parent: &Parent| parent.question.as_ref() == Some(question);
+        self.members.values().any(|member| member.parent.as_ref().is_some_and(asks))
     }
 
     /// Whether an agent may start others.
@@ -133,7 +142,6 @@ impl Family {
             }
             None => return Vec::new(),
         };
-        let child = AgentId::sub(self.started.saturating_add(1));
         let subagents = Subagents { depth: subagents.depth.saturating_sub(1), ..subagents };
         let started = RunStarted {
             messages: vec![Message::text(Role::User, task)],
@@ -146,15 +154,51 @@ impl Family {
             setup: Box::new(RunSetup { limits: main.setup.limits, ..RunSetup::default() }),
             ..main.clone()
         };
-        self.join(&child, Some(agent), &started);
-        let Some(member) = self.members.get_mut(&child) else { return Vec::new() };
+        self.add(agent, started).1
+    }
+
+    /// Starts an agent that answers a question of code. `main` is how the run began. `None` if there can be none.
+    pub fn ask(
+        &mut self,
+        agent: &AgentId,
+        call: &CallId,
+        question: &QuestionId,
+        prompt: &str,
+        main: &RunStarted,
+    ) -> Option<(AgentId, Vec<Move>)> {
+        let rlm = self.get(agent)?.rlm?.below()?;
+        let started = RunStarted {
+            messages: vec![Message::text(Role::User, prompt)],
+            structured: false,
+            runbooks: Vec::new(),
+            rlm: Some(rlm),
+            call: Some(call.clone()),
+            question: Some(question.clone()),
+            setup: Box::new(RunSetup { limits: main.setup.limits, ..RunSetup::default() }),
+            ..main.clone()
+        };
+        Some(self.add(agent, started))
+    }
+
+    fn add(&mut self, parent: &AgentId, started: RunStarted) -> (AgentId, Vec<Move>) {
+        let child = AgentId::sub(self.started.saturating_add(1));
+        self.join(&child, Some(parent), &started);
+        let Some(member) = self.members.get_mut(&child) else { return (child, Vec::new()) };
         let started = EventKind::RunStarted(started);
         member.run.apply(&started);
         let mut step = Step { events: vec![started], effects: Vec::new() };
         step.then(member.run.step(Input::Begin));
         let mut moves = Vec::new();
         self.follow(&child, step, &mut moves);
-        moves
+        (child, moves)
+    }
+
+    /// Tells the code of an agent what became of its question.
+    fn answer(&self, agent: AgentId, call: CallId, question: QuestionId, result: ToolResult) -> Option<Move> {
+        let member = self.members.get(&agent)?;
+        let effects = vec![Effect::AnswerCode { call, question, answer: heard(result) }];
+        let parent = member.parent.as_ref().map(|parent| parent.agent.clone());
+        Some(Move { agent, parent, step: Step { events: Vec::new(), effects } })
     }
 
     /// Ends whom a step leaves behind, and tells the parent of an agent that ends.
@@ -164,7 +208,9 @@ impl Family {
         }
         let ends = step.effects.contains(&Effect::Finish);
         let left = |parent: &Parent| {
-            parent.agent == *agent && (ends || step.effects.contains(&Effect::StopTool(parent.call.clone())))
+            let stops = || step.effects.contains(&Effect::StopTool(parent.call.clone()));
+            let answered = |event: &EventKind| matches!(event, EventKind::ReplOutput { call, .. } if *call == parent.call);
+            parent.agent == *agent && (ends || stops() || step.events.iter().any(answered))
         };
         let is_left = |member: &Member| member.parent.as_ref().is_some_and(left);
         let left: Vec<_> = self
@@ -185,10 +231,21 @@ impl Family {
         let result = step.events.last().and_then(result);
         let parent_agent = parent.as_ref().map(|parent| parent.agent.clone());
         moves.push(Move { agent: agent.clone(), parent: parent_agent, step });
-        if let (Some(Parent { agent: parent, call }), Some(result)) = (parent, result) {
+        if let (Some(Parent { agent: parent, call, question }), Some(result)) = (parent, result) {
             self.members.remove(agent);
-            moves.extend(self.step(&parent, Input::ToolFinished { call, result }));
+            match question {
+                None => moves.extend(self.step(&parent, Input::ToolFinished { call, result })),
+                Some(question) => moves.extend(self.answer(parent, call, question, result)),
+            }
         }
+    }
+}
+
+/// What the code of an agent hears of the end of another.
+fn heard(result: ToolResult) -> Result<String, String> {
+    match result.error {
+        None => Ok(result.data),
+        Some(error) => Err(error),
     }
 }
 

@@ -7,12 +7,14 @@
 //! * `alphabet`: what goes in ([`Input`]) and what comes out ([`Effect`], [`Step`])
 //! * `state`: what is known of a run, and how each event changes it
 //! * `decide`: what each input leads to
+//! * `code`: calls that are code of the agent
 //! * `compact`: a summary in the place of a conversation that is too long
 //! * `family`: the agents of a run, one machine each
 //! * `refuse`: calls that never run
 //! * `text`: the sentences that the machine itself says
 
 mod alphabet;
+mod code;
 mod compact;
 mod decide;
 mod family;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     AgentId, CallId, Ceiling, Closing, CompactionStarted, ContextSize, Effect, EventKind, Limits, Message,
-    MessageId, ModelCalled, Outcome, Permission, Printed, Role, RunStarted, ToolCall, ToolResult, Totals,
-    Usage, UsageReported,
+    MessageId, ModelCalled, Outcome, Permission, Printed, Rlm, Role, RunStarted, ToolCall, ToolResult,
+    Totals, Usage, UsageReported,
 };
 
 use super::text;
@@ -34,6 +34,8 @@ pub struct Run {
     pub(super) waits: bool,
     /// Whether the answer must have a form.
     pub(super) structured: bool,
+    /// How it works, if it does so by code.
+    pub(super) rlm: Option<Rlm>,
     /// Calls that were made for the sake of the form.
     pub(super) form_calls: u32,
     /// The text of the last attempt that was abandoned.
@@ -111,6 +113,7 @@ impl Run {
             approvals: false,
             waits: false,
             structured: false,
+            rlm: None,
             form_calls: 0,
             draft: String::new(),
             recoveries: 0,
@@ -152,9 +155,13 @@ impl Run {
         let used = self.others.entry(agent.clone()).or_default();
         match event {
             EventKind::UsageReported(report) => used.totals = report.totals,
-            EventKind::ToolStarted { .. } => used.tool_calls = used.tool_calls.saturating_add(1),
+            EventKind::ToolStarted { .. } | EventKind::ReplInput { .. } => {
+                used.tool_calls = used.tool_calls.saturating_add(1);
+            }
             // While another agent comes further, the run does.
-            EventKind::AssistantMessage(_) | EventKind::ToolFinished { .. } => self.recoveries = 0,
+            EventKind::AssistantMessage(_)
+            | EventKind::ToolFinished { .. }
+            | EventKind::ReplOutput { .. } => self.recoveries = 0,
             _ => {}
         }
     }
@@ -292,7 +299,8 @@ impl Run {
                 self.recoveries = 0;
                 self.phase = Phase::Planning { calls };
             }
-            EventKind::ToolStarted { call, .. } => self.open(call, None),
+            EventKind::ToolStarted { call, .. } | EventKind::ReplInput { call, .. } => self.open(call, None),
+            EventKind::ReplOutput { call, output } => self.close_code(call, output),
             EventKind::CallApproved { call, permission, .. } => self.open(call, Some(permission.clone())),
             EventKind::ToolFinished { call, result } => self.close(call, result),
             EventKind::ClientToolRequested { call } | EventKind::ApprovalRequested { call, .. } => {
@@ -326,7 +334,7 @@ impl Run {
                     self.draft = std::mem::take(partial);
                 }
             }
-            EventKind::ToolOutput { call, stream, text } => {
+            EventKind::ToolOutput { call, stream, text } | EventKind::ReplProgress { call, stream, text } => {
                 if let Some(open) = self.open_call(call) {
                     *open.printed.on(*stream) += text.len() as u64;
                 }
@@ -343,6 +351,7 @@ impl Run {
         self.approvals = started.approvals;
         self.waits = started.waits;
         self.structured = started.structured;
+        self.rlm = started.rlm;
         self.messages.clone_from(&started.messages);
         self.window = started.context_window;
         // A reply that may be as long as the window leaves nothing to ask with.
@@ -390,7 +399,7 @@ impl Run {
         }
     }
 
-    fn open_call(&mut self, id: &CallId) -> Option<&mut Open> {
+    pub(super) fn open_call(&mut self, id: &CallId) -> Option<&mut Open> {
         let Phase::Acting { calls } = &mut self.phase else { return None };
         calls.iter_mut().find(|open| open.call.id == *id && open.standing != Standing::Ended)
     }
@@ -415,7 +424,7 @@ impl Run {
     }
 
     /// Puts a result behind the message that asked for it, and behind the results that are there already.
-    fn answer(&mut self, call: &ToolCall, result: Message) {
+    pub(super) fn answer(&mut self, call: &ToolCall, result: Message) {
         let asks = |message: &Message| message.tool_calls.iter().any(|asked| asked.id == call.id);
         let Some(asked) = self.messages.iter().rposition(asks) else { return };
         let answers =

@@ -148,7 +148,11 @@ impl Bench {
                 self.give(Input::Settled { call, settlement });
             }
             Effect::Finish => self.todo.push(Effect::Finish),
-            Effect::StopModel | Effect::StopPlan | Effect::StopTool(_) | Effect::ArmTimer(_) => {
+            Effect::StopModel
+            | Effect::StopPlan
+            | Effect::StopTool(_)
+            | Effect::AnswerCode { .. }
+            | Effect::ArmTimer(_) => {
                 unreachable!("never kept")
             }
         }
@@ -216,6 +220,8 @@ fn started(messages: Vec<Message>) -> RunStarted {
         approvals: true,
         waits: false,
         subagents: Subagents::default(),
+        rlm: None,
+        question: None,
         call: None,
         setup: Box::default(),
         account: String::new(),

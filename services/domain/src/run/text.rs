@@ -1,6 +1,6 @@
 //! The sentences that the machine itself says, to models and to people.
 
-use crate::{Ceiling, ToolCall, ToolResult};
+use crate::{Ceiling, CodeOutput, ToolCall, ToolResult};
 
 /// How a model reads a tool's result. The second line has HolmesGPT's form: its clients look for it.
 pub(super) fn tool_message(call: &ToolCall, result: &ToolResult) -> String {
@@ -18,7 +18,7 @@ pub(super) fn tool_message(call: &ToolCall, result: &ToolResult) -> String {
 }
 
 /// A JSON string literal.
-fn json_string(text: &str) -> String {
+pub(super) fn json_string(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for character in text.chars() {
@@ -45,6 +45,20 @@ pub(super) const LEFT_BEHIND: &str = "the agent that started it went on without 
 
 /// What the model reads of a call that nobody said anything about.
 pub(super) const NO_DECISION_IN_TIME: &str = "Not run: nobody decided about this call in time.";
+
+/// How a model reads what came of its code. The tags tell it from what a person says.
+pub(super) fn code_message(output: &CodeOutput) -> String {
+    let mut text = String::from("<harness:repl_output>\n");
+    match output.stdout.trim_end() {
+        "" if output.error.is_none() => text.push_str("(no output)\n"),
+        "" => {}
+        stdout => text.push_str(&format!("<stdout>\n{stdout}\n</stdout>\n")),
+    }
+    if let Some(error) = &output.error {
+        text.push_str(&format!("<error>{error}</error>\n"));
+    }
+    text + "</harness:repl_output>"
+}
 
 /// Tells the model that this is its last word.
 pub(super) fn answer_now(ceiling: Ceiling) -> String {

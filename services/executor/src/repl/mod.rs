@@ -16,6 +16,6 @@ mod process;
 mod serve;
 
 pub(crate) use evaluate::{Answer, Ask, Evaluated, Host};
-pub(crate) use interpreters::{Interpreters, Name, Place};
+pub(crate) use interpreters::{Failed, Interpreters, Name, Place};
 pub(crate) use message::{Limits, Stream};
 pub(crate) use serve::serve;

@@ -28,7 +28,7 @@ pub(super) async fn put(
     let keeping = tokio::task::spawn_blocking(move || keep(&workspaces, &session, from_net));
     let mut data = Some(first.data);
     while let Some(piece) = data {
-        if to_disk.send(piece).await.is_err() {
+        if !piece.is_empty() && to_disk.send(piece).await.is_err() {
             break;
         }
         data = next(&mut pieces).await?.map(|next| next.data);

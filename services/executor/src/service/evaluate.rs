@@ -20,7 +20,7 @@ use super::{
 use crate::{
     process::{Capture, Source},
     redact::{Masker, Redactor, Suspicion},
-    repl::{Answer, Ask, Evaluated, Host, Name, Place, Stream},
+    repl::{Answer, Ask, Evaluated, Failed, Host, Name, Place, Stream},
     tools::{Evaluation, Presentation},
     workspace::{Session, Workspaces},
 };
@@ -63,11 +63,12 @@ impl Workshop {
         };
         let (stdout, truncated) = desk.ended();
         let shown = |text: String| self.redactor.text(&text, Suspicion::Usual).text;
+        let lost = matches!(evaluated, Err(Failed::Unknown));
         let Evaluated { error, answer } =
             evaluated.unwrap_or_else(|lost| Evaluated { error: Some(lost.to_string()), answer: None });
         let answer = answer.map(|answer| shown(answer[..answer.floor_char_boundary(ANSWER)].to_owned()));
         let data = json!({
-            "stdout": stdout, "error": error.map(shown), "answer": answer, "truncated": truncated,
+            "stdout": stdout, "error": error.map(shown), "answer": answer, "truncated": truncated, "lost": lost,
         });
         finished(Presentation::Success(data.to_string()), Ending::Answered)
     }

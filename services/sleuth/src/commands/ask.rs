@@ -1,20 +1,25 @@
 //! `sleuth ask`: live progress on standard error, the answer on standard output.
 
-use std::{collections::HashMap, fs, path::PathBuf, process::ExitCode};
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::Context as _;
 use domain::{AgentId, Event, EventKind, Limits, Run};
 use grants::SigningKey;
 use runtime::signals;
 use tonic::{Status, Streaming};
-use wire::agent::{self, ChatRequest, File};
+use wire::agent::{self, ChatRequest, File, RlmMode};
 
 use super::{
     Context,
     approve::{self, Waiting},
 };
 use crate::{
-    cli::Ask,
+    cli::{Ask, Mode},
     services::{Client, connect},
     terminal::{Progress, print_answer, print_json},
 };
@@ -31,7 +36,17 @@ pub(super) async fn run(context: Context, flags: Ask) -> anyhow::Result<ExitCode
     let (mut client, private) = connect(&context.file, context.log, &flags.client).await?;
     // Only executors of its own trust what this program signs.
     let key = private.as_ref().map(|private| private.key().clone()).filter(|_| approve::is_attended());
+    let rlm = match flags.mode {
+        Mode::Agent => None,
+        Mode::Rlm => Some(RlmMode {
+            context: flags.context.as_deref().map(input).transpose()?.unwrap_or_default(),
+            max_depth: flags.max_depth,
+            max_iterations: flags.max_iterations.unwrap_or_default(),
+            max_model_calls: 0,
+        }),
+    };
     let request = ChatRequest {
+        rlm,
         question: flags.question,
         model: flags.model.unwrap_or_default(),
         files,
@@ -76,6 +91,14 @@ async fn answer(
 enum End {
     Answered,
     Waits(Box<Waiting>),
+}
+
+/// A text of any length.
+fn input(path: &Path) -> anyhow::Result<String> {
+    if path == Path::new("-") {
+        return std::io::read_to_string(std::io::stdin()).context("cannot read standard input");
+    }
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn read(path: &PathBuf) -> anyhow::Result<File> {
@@ -130,6 +153,9 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
             | EventKind::CallAllowed { .. }
             | EventKind::ToolOutput { .. }
             | EventKind::ToolFinished { .. }
+            | EventKind::ReplInput { .. }
+            | EventKind::ReplProgress { .. }
+            | EventKind::ReplOutput { .. }
             | EventKind::ClientToolRequested { .. }
             | EventKind::CallResolved { .. }
             | EventKind::CompactionStarted(_)

@@ -63,6 +63,11 @@ impl Progress {
             EventKind::AttemptAbandoned { reason, .. } | EventKind::CompactionFailed { reason, .. } => {
                 self.line("!", reason);
             }
+            EventKind::ReplInput { call, .. } => self.line("→", &code_line(&call.arguments)),
+            EventKind::ReplOutput { output, .. } => match &output.error {
+                None => self.line("✓", &output.stdout),
+                Some(error) => self.line("✗", error),
+            },
             EventKind::RunRecovered => self.line("!", "the server was lost; the run goes on"),
             EventKind::Notice { text } => self.line("", text),
             EventKind::CompactionStarted(_) => self.line("", "compacting the conversation"),
@@ -75,6 +80,7 @@ impl Progress {
             | EventKind::ThinkingDelta { .. }
             | EventKind::UsageReported(_)
             | EventKind::ToolOutput { .. }
+            | EventKind::ReplProgress { .. }
             | EventKind::ClientToolRequested { .. }
             | EventKind::CallResolved { .. }
             | EventKind::RunSuspended
@@ -117,6 +123,12 @@ fn ended(what: &str, result: &ToolResult) -> (&'static str, String) {
             ("✗", format!("{what}{seconds}: {error}"))
         }
     }
+}
+
+/// The code of a call.
+fn code_line(arguments: &str) -> String {
+    let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+    arguments["code"].as_str().unwrap_or_default().to_owned()
 }
 
 fn one_line(text: &str) -> String {

@@ -23,7 +23,11 @@ pub(super) fn weight(event: &Event) -> usize {
             done.summary.len() + done.messages.iter().map(message_weight).sum::<usize>()
         }
         EventKind::CompactionFailed { reason, .. } => reason.len(),
-        EventKind::Notice { text } => text.len(),
+        EventKind::Notice { text } | EventKind::ReplProgress { text, .. } => text.len(),
+        EventKind::ReplInput { call, .. } => call.arguments.len(),
+        EventKind::ReplOutput { output, .. } => {
+            output.stdout.len() + output.answer.as_ref().map_or(0, String::len)
+        }
         EventKind::SessionRecord(record) => record.bytes.len(),
         EventKind::RunRecovered
         | EventKind::ModelCalled(_)

@@ -139,6 +139,8 @@ pub(crate) fn began() -> EventKind {
         client_tools: vec![],
         waits: false,
         subagents: domain::Subagents::default(),
+        rlm: None,
+        question: None,
         call: None,
         approvals: false,
         setup: Box::default(),

@@ -39,6 +39,7 @@ impl Actor {
             brought: turn.brought.clone(),
             approvals: hints["tool_approvals"] == true,
             waits: false,
+            rlm: None,
             subagents: domain::Subagents::default(),
             profile: domain::ToolProfile::default(),
             standing: self.rest.standing_grants.iter().cloned().map(Into::into).collect(),

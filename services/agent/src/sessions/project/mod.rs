@@ -239,7 +239,12 @@ impl Projection {
                 self.stops(event.time, reason, &mut out);
                 self.ending = Some(Ending::Cancelled { reason: reason.clone() });
             }
-            EventKind::CompactionFailed { .. } | EventKind::Notice { .. } | EventKind::SessionRecord(_) => {}
+            EventKind::CompactionFailed { .. }
+            | EventKind::Notice { .. }
+            | EventKind::SessionRecord(_)
+            | EventKind::ReplInput { .. }
+            | EventKind::ReplProgress { .. }
+            | EventKind::ReplOutput { .. } => {}
         }
         out
     }

@@ -20,6 +20,8 @@ fn run(percent: Option<u64>, window: u64) -> (Run, Step) {
         runbooks: Vec::new(),
         waits: false,
         subagents: crate::Subagents::default(),
+        rlm: None,
+        question: None,
         call: None,
         approvals: false,
         setup: Box::default(),

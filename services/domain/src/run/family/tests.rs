@@ -25,6 +25,8 @@ fn start(subagents: Subagents) -> RunStarted {
         approvals: true,
         waits: true,
         subagents,
+        rlm: None,
+        question: None,
         call: None,
         setup: Box::new(RunSetup { limits: limits(), ..RunSetup::default() }),
         account: String::new(),
