@@ -321,3 +321,38 @@ async fn a_server_that_is_killed_goes_on_with_the_turn_when_it_is_back() {
     assert_eq!(count("transcript.repaired"), 1);
     assert_eq!(find(&frames, "turn.completed")["final_answer_preview"], "found");
 }
+
+#[tokio::test]
+async fn streams_are_counted_and_end_with_a_word_when_the_server_stops() {
+    let bench = Bench::start().await;
+    let session = bench.session(&json!({})).await;
+    let mut streams = Vec::new();
+    for _ in 0..12 {
+        streams.push(bench.watch(&session, "").await);
+    }
+    let refused = reqwest::get(bench.url(&format!("/sessions/{session}/sse"))).await.unwrap();
+    assert_eq!(refused.status(), 429);
+    assert!(refused.headers().contains_key("retry-after"));
+    drop(streams.pop());
+    let mut stream = streams.pop().unwrap();
+    let Bench { sleuth, .. } = bench;
+    sleuth.stop().await.unwrap();
+    let last = until(&mut stream, "disconnecting").await;
+    assert_eq!(last.last().unwrap().data["reason"], "shutdown");
+}
+
+#[tokio::test]
+async fn a_session_is_gone_with_its_runs() {
+    let bench = Bench::start().await;
+    let session = bench.session(&json!({})).await;
+    let path = format!("/sessions/{session}");
+    bench.post(&format!("{path}/messages?wait=true"), &message(&script(&json!({ "answer": "a" })))).await;
+    let runs = async || -> Value {
+        reqwest::get(bench.sleuth.url("/api/runs").unwrap()).await.unwrap().json().await.unwrap()
+    };
+    assert_eq!(runs().await["runs"].as_array().unwrap().len(), 1);
+    let gone = reqwest::Client::new().delete(bench.url(&path)).send().await.unwrap();
+    assert_eq!(gone.status(), 204);
+    assert_eq!(bench.get(&path).await.0, 404);
+    assert_eq!(runs().await["runs"], json!([]));
+}

@@ -146,16 +146,20 @@ impl Sessions {
         self.get(id, account).await
     }
 
-    /// Deletes a session, and stops what it does.
+    /// Deletes a session with its runs, and stops what it does.
     pub(crate) async fn delete(&self, id: &str, account: &str) -> Result<(), Error> {
         let entry = self.find(id, account).await?;
-        let standing = Standing::of(&*self.store(), &entry.log, entry.position).await?;
+        let mut runs = HashSet::new();
+        record::range(&*self.store(), &entry.log, 0, entry.position, |entry| {
+            runs.insert(entry.record.run_id);
+        })
+        .await?;
         self.store().delete(&entry.log).await?;
-        let run = standing.turn.iter().rev().find(|entry| !entry.record.run_id.is_empty());
-        if let Some(run) = run.map(|entry| RunId::new(&*entry.record.run_id))
-            && let Some(found) = self.runs.find(&run, account).await?
-        {
-            self.runs.cancel(found, "the session was deleted".to_owned()).await?;
+        for run in runs.into_iter().filter(|run| !run.is_empty()).map(RunId::new) {
+            if let Some(found) = self.runs.find(&run, account).await? {
+                self.runs.cancel(found, "the session was deleted".to_owned()).await?;
+            }
+            self.store().delete(&LogId::from(&run)).await?;
         }
         Ok(())
     }

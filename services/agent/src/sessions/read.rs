@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, num::NonZeroUsize, sync::Arc};
 
-use domain::{Limits, LogId, Run, RunId};
+use domain::{Limits, LogId, Role, Run, RunId};
 use futures_util::{Stream, TryStreamExt as _, stream};
 use store::{Store, follow};
 use wire::{
@@ -301,6 +301,28 @@ impl Sessions {
         })
         .await?;
         Ok(messages)
+    }
+
+    /// What was said in a session, where the runs that had the conversation are no longer kept.
+    pub(super) async fn remembered(
+        &self,
+        log: &LogId,
+        last: u64,
+    ) -> Result<Vec<domain::Message>, store::Error> {
+        let mut said = Vec::new();
+        record::range(&*self.store(), log, 0, last, |entry| {
+            let (role, message) = match entry.data() {
+                Some(Data::InputMessage(input)) => (Role::User, &input.message),
+                Some(Data::OutputMessageCompleted(completed)) => (Role::Assistant, &completed.message),
+                _ => return,
+            };
+            let text = message.as_ref().map(words::words).unwrap_or_default();
+            if !text.is_empty() {
+                said.push(domain::Message::text(role, text));
+            }
+        })
+        .await?;
+        Ok(said)
     }
 
     fn teller(&self, log: LogId, filter: Option<Filter>) -> Result<Teller, Unreadable> {

@@ -243,8 +243,12 @@ impl Actor {
     /// Begins the next run of the turn. One that was begun before is followed.
     async fn begin_run(&mut self) -> Result<(), store::Error> {
         let store = self.sessions.store();
+        let before = self.turn.as_ref().map_or(0, |turn| turn.began_at.saturating_sub(1));
         let history = match self.turn.as_ref().and_then(|turn| turn.run.clone()) {
-            Some(run) => conversation(&*store, &run).await?,
+            Some(run) => match conversation(&*store, &run).await {
+                Err(store::Error::UnknownLog(_)) => self.sessions.remembered(&self.log, before).await?,
+                told => told?,
+            },
             None => Vec::new(),
         };
         let Some(question) = self.turn.as_ref().map(|turn| self.question(turn, history)) else {
