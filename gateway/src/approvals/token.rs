@@ -1,5 +1,7 @@
 //! A call that waits for a person, as a signed text that a client holds. It says nothing secret: it cannot be edited.
 
+use std::collections::BTreeMap;
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use grants::{Context, KeyRing, SigningKey};
 use serde::{Deserialize, Serialize};
@@ -29,6 +31,9 @@ pub(crate) struct PendingCall {
     /// The session of the run; empty if it has none yet.
     #[serde(default)]
     pub(crate) session: String,
+    /// Patterns for the parameters of calls like this one, where an executor offers no beginnings.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) patterns: BTreeMap<String, String>,
 }
 
 /// Why a text stands for no call.
@@ -76,6 +81,7 @@ pub(super) mod tests {
             prefixes: vec!["mkdir".into()],
             asked_at: now,
             session: String::new(),
+            patterns: BTreeMap::new(),
         }
     }
 

@@ -3,9 +3,9 @@
 mod agent;
 mod output;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use domain::{AgentId, Approval, EventKind, Gate, RunId, RunStarted, Timestamp, ToolCall};
+use domain::{AgentId, Approval, EventKind, Gate, Rule, RunId, RunStarted, Timestamp, ToolCall};
 use serde_json::Value;
 
 use crate::{
@@ -19,6 +19,9 @@ use super::{
     ids::{self, Seed},
 };
 use agent::{Agent, Called};
+
+/// Bytes of patterns that the id of a relay may hold.
+const LONGEST_PATTERNS: usize = 1024;
 
 /// What later events need to know of earlier ones.
 #[derive(Debug)]
@@ -135,6 +138,7 @@ impl Encoder {
             prefixes: approval.prefixes.clone(),
             asked_at: time.0.div_euclid(1_000_000_000),
             session: self.session.clone(),
+            patterns: if approval.prefixes.is_empty() { patterns(&call) } else { BTreeMap::new() },
         };
         let id = self.approvals.as_ref()?.token(&waiting);
         let (kind, params) = (RelayKind::Permission, input(&call));
@@ -146,6 +150,14 @@ impl Encoder {
         self.next = agent.map(|agent| agent.end(None));
         Event::Error { of: agent.map(Agent::of), message }
     }
+}
+
+/// Patterns for the parameters of calls like this one; none if they are too long for an id.
+fn patterns(call: &ToolCall) -> BTreeMap<String, String> {
+    let parameters = wire::parameters(&call.arguments).unwrap_or_default();
+    let patterns = Rule::like(&call.name, &parameters).parameters;
+    let size: usize = patterns.iter().map(|(name, pattern)| name.len() + pattern.len()).sum();
+    if size <= LONGEST_PATTERNS { patterns } else { BTreeMap::new() }
 }
 
 /// The arguments of a call; as text if they are no JSON.

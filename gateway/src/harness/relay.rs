@@ -6,6 +6,7 @@ use axum::{
     Extension, Json,
     extract::{Path, Request, State, rejection::PathRejection},
 };
+use domain::Rule;
 use grants::Decider;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -92,6 +93,16 @@ async fn goes_on(shared: &Shared, asker: &Asker, run: &str) -> Result<bool, Refu
     }
 }
 
+/// What an executor is told of later calls: the beginnings that it offered, which are narrower than the rule that joins
+/// the client's, or else that rule.
+fn standing(approvals: &Approvals, waiting: &PendingCall, by: Decider<'_>) -> Vec<Vec<u8>> {
+    let (session, patterns) = (&waiting.session, waiting.patterns.clone());
+    if patterns.is_empty() {
+        return approvals.standing(waiting, session, waiting.prefixes.clone(), by).into_iter().collect();
+    }
+    approvals.by_rules(&[Rule { tool: waiting.tool.clone(), parameters: patterns }], session, by)
+}
+
 /// What the decision is worth.
 fn word(approvals: &Approvals, waiting: &PendingCall, response: Response, by: Decider<'_>) -> DecideRequest {
     let always = response.approved && response.always;
@@ -99,15 +110,13 @@ fn word(approvals: &Approvals, waiting: &PendingCall, response: Response, by: De
         true => Settlement::Grant(approvals.exact(waiting, by)),
         false => Settlement::Denial(response.reason.unwrap_or_else(|| DENIED.to_owned())),
     };
-    // An executor is told of the beginnings that it offered; they are narrower than the rule that joins the client's.
-    let standing =
-        always.then(|| approvals.standing(waiting, &waiting.session, waiting.prefixes.clone(), by)).flatten();
+    let standing_grants = if always { standing(approvals, waiting, by) } else { Vec::new() };
     DecideRequest {
         caller: None,
         run_id: waiting.run.clone(),
         call_id: waiting.call.clone(),
         settlement: Some(settlement),
-        standing_grants: standing.into_iter().collect(),
+        standing_grants,
         always,
     }
 }

@@ -199,6 +199,7 @@ pub(super) fn pending_call(
         prefixes: approval.prefixes.clone(),
         asked_at,
         session: String::new(),
+        patterns: std::collections::BTreeMap::new(),
     }
 }
 

@@ -85,5 +85,6 @@ fn pending(asked: &ToolApprovalRequested, by: Decider<'_>) -> PendingCall {
         prefixes: asked.prefixes.clone(),
         asked_at: by.now,
         session: String::new(),
+        patterns: std::collections::BTreeMap::new(),
     }
 }

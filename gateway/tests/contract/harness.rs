@@ -127,7 +127,7 @@ async fn a_run_has_the_documented_events_with_all_their_fields() {
             stream: OutputStream::Stdout,
             text: "a.txt\n".to_owned(),
         },
-        ends("call_1", ran(0, "ls -la\na.txt")),
+        ends("call_1", ran(0, r#"{"exitCode":0,"stdout":"a.txt\n","stderr":""}"#)),
         counted(),
         called(2),
         said(2, "Done."),
@@ -175,7 +175,7 @@ async fn a_run_has_the_documented_events_with_all_their_fields() {
     let expected = json!({
         "type": "tool_result", "runId": run, "id": id, "agentId": agent, "name": "bash",
         "output": {
-            "context": "ls -la\na.txt", "result": {"exitCode": 0, "stdout": "a.txt\n", "stderr": ""},
+            "context": "stdout:\na.txt\n\nexit code: 0", "result": {"exitCode": 0, "stdout": "a.txt\n", "stderr": ""},
         },
     });
     assert_eq!(*result, expected);

@@ -13,6 +13,11 @@ use crate::{
 
 /// A run that waits for decisions about these calls.
 async fn world(calls: &[&str]) -> World {
+    world_with(calls, &["mkdir"]).await
+}
+
+/// The same where the executor offers these beginnings.
+async fn world_with(calls: &[&str], prefixes: &[&str]) -> World {
     let mut kinds = vec![started(Vec::new())];
     for id in calls {
         let approval = Approval {
@@ -20,7 +25,7 @@ async fn world(calls: &[&str]) -> World {
             command: "mkdir x".to_owned(),
             target: "host".to_owned(),
             effect: ToolEffect::Mutation,
-            prefixes: vec!["mkdir".to_owned()],
+            prefixes: prefixes.iter().map(|prefix| (*prefix).to_owned()).collect(),
             policy: "p1".to_owned(),
         };
         let call = call(id, "bash", r#"{"command":"mkdir x"}"#);
@@ -94,6 +99,21 @@ async fn always_is_a_permission_for_later_calls_too() {
     let now = runtime::clock::unix_nanos() / 1_000_000_000;
     let Some(Scope::Standing(scope)) = grants::verify(&keys, standing, now).unwrap().scope else { panic!() };
     assert_eq!((scope.prefixes, decided[0].always), (vec!["mkdir".to_owned()], true));
+}
+
+#[tokio::test]
+async fn always_is_the_derived_rule_where_an_executor_offers_no_beginnings() {
+    let world = world_with(&["c1"], &[]).await;
+    let (_stream, relays) = relays(&world, 1).await;
+    let always = json!({"sessionId": "run-1", "response": {"approved": true, "always": true}});
+    assert_eq!(answer(&world, &relays[0], always).await, done());
+    let decided = world.agent.decided.lock().unwrap().clone();
+    let keys = [config().signing_key.unwrap().public()].into_iter().collect();
+    let now = runtime::clock::unix_nanos() / 1_000_000_000;
+    let grant = grants::verify(&keys, &decided[0].standing_grants[0], now).unwrap();
+    let Some(Scope::Standing(scope)) = grant.scope else { panic!() };
+    assert_eq!((scope.tool.as_str(), scope.prefixes.len()), ("bash", 0));
+    assert_eq!(scope.rules[0].patterns["command"], "mkdir **");
 }
 
 #[tokio::test]

@@ -251,7 +251,7 @@ pub(crate) struct Answering {
     /// Name of the Kubernetes cluster, for the prompt.
     #[arg(long, env = "CLUSTER_NAME", value_name = "NAME")]
     pub(crate) cluster_name: Option<String>,
-    /// Folder with runbooks of your own, each a file NAME/SKILL.md; or with HolmesGPT's catalog.json.
+    /// Folder with runbooks and skills of your own, each a file NAME/SKILL.md; or with HolmesGPT's catalog.json.
     #[arg(long, env = "SLEUTH_RUNBOOKS", value_name = "FOLDER")]
     pub(crate) runbooks: Option<PathBuf>,
     /// The only sections of the prompt that are on, whatever a request says; `none` for none.

@@ -35,8 +35,6 @@ pub(super) struct Agent {
 pub(super) struct Called {
     pub(super) call: ToolCall,
     gate: Gate,
-    pub(super) stdout: String,
-    pub(super) stderr: String,
 }
 
 impl Agent {
@@ -128,7 +126,7 @@ impl Agent {
     /// A call that waits or is forbidden is no event of its own.
     pub(super) fn starts(&mut self, call: ToolCall, gate: Gate) -> Option<Event> {
         let event = (gate == Gate::Open).then(|| self.tool_call(&call));
-        let called = Called { gate, stdout: String::new(), stderr: String::new(), call: call.clone() };
+        let called = Called { gate, call: call.clone() };
         self.calls.insert(call.id, called);
         event
     }
@@ -146,13 +144,11 @@ impl Agent {
     }
 
     pub(super) fn progress(&mut self, id: &CallId, stream: OutputStream, data: String) -> Option<Event> {
-        let called = self.calls.get_mut(id)?;
-        let (channel, printed) = match stream {
-            OutputStream::Stdout => ("stdout", &mut called.stdout),
-            OutputStream::Stderr => ("stderr", &mut called.stderr),
+        let name = self.calls.get(id)?.call.name.clone();
+        let channel = match stream {
+            OutputStream::Stdout => "stdout",
+            OutputStream::Stderr => "stderr",
         };
-        printed.push_str(&data);
-        let name = called.call.name.clone();
         self.pieces += 1;
         Some(Event::ToolProgress {
             of: self.of(),
@@ -166,7 +162,7 @@ impl Agent {
     pub(super) fn finished(&mut self, id: &CallId, result: ToolResult) -> Option<Event> {
         let called = self.calls.remove(id)?;
         let output = match called.gate {
-            Gate::Open => output::of(&called, result),
+            Gate::Open => output::of(&called.call, result),
             Gate::Waits | Gate::Forbidden => output::denied(result),
         };
         Some(Event::ToolResult { of: self.of(), id: self.call_id(id), name: called.call.name, output })

@@ -1,9 +1,8 @@
 //! Results of tools, as the dialect shows them.
 
-use domain::{ToolResult, ToolStatus};
+use domain::{ToolCall, ToolResult, ToolStatus};
 use serde_json::{Value, json};
 
-use super::agent::Called;
 use crate::harness::events::{Denied, Output};
 
 /// The tool whose results have a form of their own.
@@ -12,21 +11,19 @@ const BASH: &str = "bash";
 const NO_EXIT: i32 = -1;
 
 /// The result of a call that could run.
-pub(super) fn of(called: &Called, result: ToolResult) -> Output {
-    // A command that fails has told what there is to know all the same.
-    let ran = called.call.name == BASH && result.elapsed.is_some();
+pub(super) fn of(call: &ToolCall, result: ToolResult) -> Output {
+    let ran = call.name == BASH && result.elapsed.is_some();
     match result.status {
-        ToolStatus::Error if !ran => {
-            Output::Failed { error: result.error.unwrap_or_default(), context: result.data }
+        ToolStatus::Error if ran => {
+            let code = result.return_code.unwrap_or(NO_EXIT);
+            let view = json!({"exitCode": code, "stdout": "", "stderr": ""});
+            Output::Done { context: result.error.unwrap_or_default(), result: Some(view) }
         }
-        ToolStatus::Success | ToolStatus::NoData | ToolStatus::Error => {
-            let view = if ran { Some(shell(called, &result)) } else { structured(&result.data) };
-            let context = match result.error {
-                Some(error) if result.data.is_empty() => error,
-                Some(error) => format!("{}\n\n{error}", result.data),
-                None => result.data,
-            };
-            Output::Done { context, result: view }
+        ToolStatus::Error => Output::Failed { error: result.error.unwrap_or_default(), context: result.data },
+        ToolStatus::Success | ToolStatus::NoData => {
+            let view = structured(&result.data);
+            let sections = view.as_ref().filter(|_| ran).and_then(sections);
+            Output::Done { context: sections.unwrap_or(result.data), result: view }
         }
     }
 }
@@ -36,9 +33,14 @@ pub(super) fn denied(result: ToolResult) -> Output {
     Output::Denied { status: Denied::Denied, reason: result.error.unwrap_or_default() }
 }
 
-fn shell(called: &Called, result: &ToolResult) -> Value {
-    let code = result.return_code.unwrap_or(NO_EXIT);
-    json!({"exitCode": code, "stdout": called.stdout, "stderr": called.stderr})
+/// What a command printed, for reading.
+fn sections(view: &Value) -> Option<String> {
+    let code = view["exitCode"].as_i64()?;
+    let streams = ["stdout", "stderr"].map(|name| (name, view[name].as_str().unwrap_or_default()));
+    let printed = streams.iter().filter(|(_, text)| !text.is_empty());
+    let mut sections: Vec<_> = printed.map(|(name, text)| format!("{name}:\n{text}")).collect();
+    sections.push(format!("exit code: {code}"));
+    Some(sections.join("\n"))
 }
 
 /// What a tool said, if that is an object or a list.
