@@ -182,10 +182,11 @@ impl Driver {
         match heard {
             Heard::Asked(call, question) => self.asked(&agent, call, question),
             Heard::Input(input) => {
-                match &input {
-                    Input::CodeEnded { call, .. } => drop(self.work_of(&agent).answering.remove(call)),
-                    Input::Asked(_) => self.code.in_flight = self.code.in_flight.saturating_sub(1),
-                    _ => {}
+                if let Input::CodeEnded { call, .. } = &input {
+                    self.work_of(&agent).answering.remove(call);
+                }
+                if let Input::Asked(_) = &input {
+                    self.code.in_flight = self.code.in_flight.saturating_sub(1);
                 }
                 self.family.step(&agent, input)
             }
