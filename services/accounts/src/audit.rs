@@ -23,7 +23,7 @@ pub(crate) async fn trail(
     run: String,
 ) -> Result<BoxStream<'static, Result<AuditEntry, Status>>, Status> {
     let logs = if run.is_empty() {
-        newest(&*store, &account, limit).await.map_err(unavailable)?
+        newest(&*store, &account, limit).await.map_err(|error| unavailable(&error))?
     } else {
         let log = LogId::new(run);
         match store.entry(&log).await {
@@ -31,7 +31,7 @@ pub(crate) async fn trail(
             Ok(_) | Err(store::Error::UnknownLog(_) | store::Error::BadName(_)) => {
                 return Err(Status::not_found(format!("there is no run {log}")));
             }
-            Err(error) => return Err(unavailable(error)),
+            Err(error) => return Err(unavailable(&error)),
         }
     };
     let runs = stream::iter(logs).flat_map(move |log| run_trail(Arc::clone(&store), account.clone(), log));
@@ -61,7 +61,7 @@ fn run_trail(
             let page = match store.read(&log, after, PAGE).await {
                 Ok(page) => page,
                 Err(store::Error::UnknownLog(_)) => Vec::new(),
-                Err(error) => return Err(unavailable(error)),
+                Err(error) => return Err(unavailable(&error)),
             };
             Ok(page.last().map(|event| event.position).map(|last| (page, last)))
         }
@@ -170,6 +170,6 @@ fn decider(signed: &[u8]) -> String {
     grant.map(|grant| grant.principal).unwrap_or_default()
 }
 
-fn unavailable(error: store::Error) -> Status {
+fn unavailable(error: &store::Error) -> Status {
     Status::unavailable(error.to_string())
 }

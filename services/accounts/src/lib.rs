@@ -5,7 +5,7 @@
 //! * `entry`: whose key it is that somebody presents; `limits`: and whether it comes too often
 //! * `clusters`: tokens to join, and the keys of clusters
 //! * [`Gate`]: what is asked of each gRPC request before a service sees it
-//! * [`Service`]: `sleuth.account.v1`
+//! * [`Service`], the gRPC service of `sleuth.account.v1`
 //! * `audit`: what was asked and done, read from the logs of runs
 
 mod audit;
