@@ -14,7 +14,7 @@ pub(super) enum Heard {
     /// Something for the machine of an agent.
     Input(Input),
     /// Code of an agent asks for something.
-    Asked(CallId, Question),
+    Asked(CallId, Box<Question>),
 }
 
 /// All inputs of a run.
@@ -67,7 +67,7 @@ impl To {
     }
 
     pub(super) async fn ask(&self, call: CallId, question: Question) -> Result<(), Ended> {
-        self.hear(Heard::Asked(call, question)).await
+        self.hear(Heard::Asked(call, Box::new(question))).await
     }
 
     async fn hear(&self, heard: Heard) -> Result<(), Ended> {

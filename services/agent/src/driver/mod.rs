@@ -180,7 +180,7 @@ impl Driver {
 
     fn hear(&mut self, (agent, heard): (AgentId, Heard)) -> Vec<Move> {
         match heard {
-            Heard::Asked(call, question) => self.asked(&agent, call, question),
+            Heard::Asked(call, question) => self.asked(&agent, call, *question),
             Heard::Input(input) => {
                 if let Input::CodeEnded { call, .. } = &input {
                     self.work_of(&agent).answering.remove(call);

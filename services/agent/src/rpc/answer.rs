@@ -10,7 +10,7 @@ use crate::{runs::Runs, tools::Offer};
 pub(super) fn event(mut event: domain::Event) -> wire::agent::Event {
     if let EventKind::RunStarted(started) = &mut event.kind {
         let RunSetup { limits, session, .. } = *std::mem::take(&mut started.setup);
-        started.setup = Box::new(RunSetup { limits, session, ..RunSetup::default() });
+        *started.setup = RunSetup { limits, session, ..RunSetup::default() };
     }
     event.into()
 }
