@@ -67,6 +67,9 @@ impl Encoder {
                 let (of, tool_call_id) = (agent.of(), agent.call_id(&call));
                 self.relay(&run, time, of, tool_call_id, called, &approval)
             }
+            EventKind::ReplInput { call, iteration } => Some(agent.code_starts(&call, iteration)),
+            EventKind::ReplProgress { call, stream, text } => Some(agent.code_prints(&call, stream, text)),
+            EventKind::ReplOutput { call, output } => Some(agent.code_ends(&call, output)),
             EventKind::RunFinished { answer, reason } => {
                 let (first, next) = agent.answered(answer, &reason);
                 self.next = next;
@@ -89,10 +92,7 @@ impl Encoder {
             | EventKind::CompactionStarted(_)
             | EventKind::CompactionDone(_)
             | EventKind::CompactionFailed { .. }
-            | EventKind::Notice { .. }
-            | EventKind::ReplInput { .. }
-            | EventKind::ReplProgress { .. }
-            | EventKind::ReplOutput { .. } => None,
+            | EventKind::Notice { .. } => None,
         }
     }
 

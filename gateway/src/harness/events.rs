@@ -91,6 +91,33 @@ pub(super) enum Event {
         iterations: u32,
         total_usage: Tokens,
     },
+    ReplInput {
+        #[serde(flatten)]
+        of: Of,
+        id: String,
+        code: String,
+        iteration: u32,
+    },
+    ReplProgress {
+        #[serde(flatten)]
+        of: Of,
+        id: String,
+        chunk: String,
+        stream: &'static str,
+    },
+    ReplOutput {
+        #[serde(flatten)]
+        of: Of,
+        id: String,
+        stdout: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+        /// Whether it gave the answer.
+        done: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
+        truncated: bool,
+    },
     Error {
         #[serde(flatten)]
         of: Option<Of>,
@@ -169,6 +196,9 @@ impl Event {
             Self::Relay { .. } => "relay",
             Self::Usage { .. } => "usage",
             Self::HarnessEnd { .. } => "harness_end",
+            Self::ReplInput { .. } => "repl_input",
+            Self::ReplProgress { .. } => "repl_progress",
+            Self::ReplOutput { .. } => "repl_output",
             Self::Error { .. } => "error",
         }
     }

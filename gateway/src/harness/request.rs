@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use wire::agent::{ChatRequest, Limits, Subagents};
+use wire::agent::{ChatRequest, Limits, RlmMode, Subagents};
 
 use super::{messages, permissions, refusal::Refusal};
 
@@ -20,6 +20,7 @@ struct Body {
     permissions: Option<Value>,
     mode: Option<Value>,
     max_iterations: Option<f64>,
+    max_depth: Option<u32>,
 }
 
 /// A question as the agent takes it.
@@ -33,9 +34,18 @@ pub(super) fn parse(body: &[u8]) -> Result<ChatRequest, Refusal> {
     let Value::Array(given) = body.messages.ok_or_else(required)? else {
         return Err(Refusal::bad("messages must be a list"));
     };
-    if body.mode.is_some_and(|mode| mode == "rlm") {
-        return Err(Refusal::bad("mode: this server has no `rlm`"));
-    }
+    let limits = body.max_iterations.map(limits).transpose()?;
+    let rlm = body.mode.is_some_and(|mode| mode == "rlm");
+    let (context, addition) = match rlm {
+        true => (body.context.unwrap_or_default(), String::new()),
+        false => (String::new(), body.context.unwrap_or_default()),
+    };
+    let rlm = rlm.then(|| RlmMode {
+        context,
+        max_depth: body.max_depth,
+        max_iterations: limits.as_ref().map_or(0, |limits| limits.steps),
+        max_model_calls: 0,
+    });
     let messages::Conversation { question, images, history } = messages::read(given)?;
     let permissions = permissions::read(body.permissions)?;
     Ok(ChatRequest {
@@ -45,8 +55,10 @@ pub(super) fn parse(body: &[u8]) -> Result<ChatRequest, Refusal> {
         history,
         // Without one, and with an empty one, the default answers.
         model: body.model.unwrap_or_default(),
-        additional_system_prompt: body.context.unwrap_or_default(),
-        limits: body.max_iterations.map(limits).transpose()?,
+        additional_system_prompt: addition,
+        // In code mode the ceiling is of code.
+        limits: limits.filter(|_| rlm.is_none()),
+        rlm,
         permissions: Some(permissions.into()),
         approvals: true,
         waits: true,

@@ -488,6 +488,53 @@ async fn what_cannot_be_a_request_is_400_with_its_reason() {
 }
 
 #[tokio::test]
+async fn work_by_code_is_told_and_its_answer_said() {
+    let code = call("c1", "repl", r#"{"code":"FINAL(1)"}"#);
+    let (text, stream) = ("7\n".to_owned(), OutputStream::Stdout);
+    let output = domain::CodeOutput {
+        stdout: "7".to_owned(),
+        answer: Some("seven".to_owned()),
+        elapsed: Some(std::time::Duration::from_millis(12)),
+        ..domain::CodeOutput::default()
+    };
+    let kinds = vec![
+        started(Vec::new()),
+        called(1),
+        said(1, "I compute."),
+        counted(),
+        EventKind::ReplInput { call: code.clone(), iteration: 1 },
+        EventKind::ReplProgress { call: code.id.clone(), stream, text },
+        EventKind::ReplOutput { call: code.id, output },
+        finished("seven"),
+    ];
+    let world = World::new(config(), Act::Play(kinds)).await;
+    let body = json!({"mode": "rlm", "context": "long", "maxIterations": 3, "maxDepth": 1});
+    let events: Vec<_> = events(ask(&world, body)).await.into_iter().map(|(_, data)| data).collect();
+    let asked = world.agent.question();
+    let rlm = asked.rlm.unwrap();
+    assert_eq!((rlm.context.as_str(), rlm.max_iterations, rlm.max_depth), ("long", 3, Some(1)));
+    assert!(asked.limits.is_none() && asked.additional_system_prompt.is_empty());
+
+    let (run, agent, id) = (&events[1]["runId"], &events[1]["agentId"], &events[4]["id"]);
+    let of = |more: Value| {
+        let mut event = json!({"runId": run, "agentId": agent});
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event
+    };
+    let input = json!({"type": "repl_input", "id": id, "code": "FINAL(1)", "iteration": 1});
+    assert_eq!(events[4], of(input));
+    let progress =
+        json!({"type": "repl_progress", "id": events[5]["id"], "chunk": "7\n", "stream": "stdout"});
+    assert_eq!(events[5], of(progress));
+    let output = json!({
+        "type": "repl_output", "id": id, "stdout": "7", "done": true, "durationMs": 12, "truncated": false,
+    });
+    assert_eq!(events[6], of(output));
+    assert_eq!((&events[7]["type"], &events[7]["content"]), (&json!("text"), &json!("seven")));
+    assert_eq!(events[8]["type"], "harness_end");
+}
+
+#[tokio::test]
 async fn models_are_listed_with_the_default_one() {
     let world = World::new(config(), Act::Play(Vec::new())).await;
     let (status, answer) = reply(world.get("/models")).await;

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use domain::{
-    AgentId, CallId, Ceiling, Gate, MessageId, ModelCalled, OutputStream, ToolCall, ToolResult, UsageReported,
+    AgentId, CallId, Ceiling, CodeOutput, Gate, MessageId, ModelCalled, OutputStream, ToolCall, ToolResult,
+    UsageReported,
 };
 
 use super::{input, output};
@@ -35,6 +36,13 @@ pub(super) struct Agent {
 pub(super) struct Called {
     pub(super) call: ToolCall,
     gate: Gate,
+}
+
+fn channel(stream: OutputStream) -> &'static str {
+    match stream {
+        OutputStream::Stdout => "stdout",
+        OutputStream::Stderr => "stderr",
+    }
 }
 
 impl Agent {
@@ -145,10 +153,7 @@ impl Agent {
 
     pub(super) fn progress(&mut self, id: &CallId, stream: OutputStream, data: String) -> Option<Event> {
         let name = self.calls.get(id)?.call.name.clone();
-        let channel = match stream {
-            OutputStream::Stdout => "stdout",
-            OutputStream::Stderr => "stderr",
-        };
+        let channel = channel(stream);
         self.pieces += 1;
         Some(Event::ToolProgress {
             of: self.of(),
@@ -166,6 +171,32 @@ impl Agent {
             Gate::Waits | Gate::Forbidden => output::denied(result),
         };
         Some(Event::ToolResult { of: self.of(), id: self.call_id(id), name: called.call.name, output })
+    }
+
+    pub(super) fn code_starts(&self, call: &ToolCall, iteration: u32) -> Event {
+        let code = input(call)["code"].as_str().unwrap_or_default().to_owned();
+        Event::ReplInput { of: self.of(), id: self.part("code", call.id.as_str()), code, iteration }
+    }
+
+    pub(super) fn code_prints(&mut self, call: &CallId, stream: OutputStream, chunk: String) -> Event {
+        self.pieces += 1;
+        let id = self.part("printed", &format!("{call} {}", self.pieces));
+        Event::ReplProgress { of: self.of(), id, chunk, stream: channel(stream) }
+    }
+
+    /// The end of code; the answer that it gave is said by the end of the run.
+    pub(super) fn code_ends(&mut self, call: &CallId, output: CodeOutput) -> Event {
+        let CodeOutput { stdout, error, answer, truncated, elapsed } = output;
+        self.spoke &= answer.is_none();
+        Event::ReplOutput {
+            of: self.of(),
+            id: self.part("code", call.as_str()),
+            stdout,
+            error,
+            done: answer.is_some(),
+            duration_ms: elapsed.map(|elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)),
+            truncated,
+        }
     }
 
     /// The end of the run, and before it the answer if no model said it.
