@@ -30,7 +30,6 @@ use crate::{
 };
 use events::{Projection, Reply};
 use problem::Failure;
-use request::Asked;
 
 pub(crate) use problem::problem;
 
@@ -62,9 +61,9 @@ async fn chat(
     let again = Again::of(request.headers())?;
     let route = request.uri().path().to_owned();
     let body = body::read_json(request, &shared.config).await?;
-    let Asked { about, question } = request::parse(&body)?;
+    let about = request::about(&body)?;
     let cluster = cluster::choose(&about, &asker, &shared).await?;
-    let mut question = question(&body)?;
+    let mut question = request::question(&body, &about)?;
     again.mark(&route, &body, &mut question.chat);
     if again.cursor.is_none() {
         question.decided.apply(&mut question.chat, shared.approvals.as_ref(), asker.decides())?;

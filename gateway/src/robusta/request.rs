@@ -18,31 +18,24 @@ pub(super) struct About {
     pub(super) payload: Option<Map<String, Value>>,
 }
 
-/// A body, half read: the question is looked at once it is known that its cluster may be asked about.
-pub(super) struct Asked<F> {
-    pub(super) about: About,
-    pub(super) question: F,
+/// What a body says of its cluster. The question is read once it is known that this cluster may be asked about.
+pub(super) fn about(body: &[u8]) -> Result<About, Problem> {
+    serde_json::from_slice(body)
+        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, &format!("The body cannot be read: {error}")))
 }
 
-/// Reads a body.
-pub(super) fn parse(body: &[u8]) -> Result<Asked<impl FnOnce(&[u8]) -> Result<Question, Problem>>, Problem> {
-    let bad = |error: serde_json::Error| {
-        Problem::new(StatusCode::BAD_REQUEST, &format!("The body cannot be read: {error}"))
-    };
-    let about: About = serde_json::from_slice(body).map_err(bad)?;
-    let context = about.payload.as_ref().filter(|payload| !payload.is_empty()).map(context);
-    let question = move |body: &[u8]| {
-        let bad_request = |problem: Problem| problem.with_status(StatusCode::BAD_REQUEST);
-        let mut question = holmes::parse(body, false).map_err(bad_request)?;
-        // This dialect has no tools of the client.
-        question.chat.client_tools.clear();
-        question.chat.client_results.clear();
-        if let Some(context) = context.filter(|_| !question.chat.question.is_empty()) {
-            question.chat.question.push_str(&context);
-        }
-        Ok(question)
-    };
-    Ok(Asked { about, question })
+/// The question of a body, with its context.
+pub(super) fn question(body: &[u8], about: &About) -> Result<Question, Problem> {
+    let bad_request = |problem: Problem| problem.with_status(StatusCode::BAD_REQUEST);
+    let mut question = holmes::parse(body, false).map_err(bad_request)?;
+    // This dialect has no tools of the client.
+    question.chat.client_tools.clear();
+    question.chat.client_results.clear();
+    let payload = about.payload.as_ref().filter(|payload| !payload.is_empty());
+    if let Some(payload) = payload.filter(|_| !question.chat.question.is_empty()) {
+        question.chat.question.push_str(&context(payload));
+    }
+    Ok(question)
 }
 
 /// A payload, as it is put before the model.
