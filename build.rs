@@ -4,9 +4,10 @@ use std::{error::Error, path::PathBuf};
 
 use protox::prost::Message as _;
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
     "sleuth/account/v1/account.proto",
     "sleuth/agent/v1/agent.proto",
+    "sleuth/cluster/v1/cluster.proto",
     "sleuth/executor/v1/executor.proto",
     "sleuth/session/v1/record.proto",
 ];
@@ -19,6 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("descriptors.bin"), compiler.file_descriptor_set().encode_to_vec())?;
     tonic_prost_build::configure()
+        .bytes(".sleuth.cluster.v1")
         .bytes(".sleuth.executor.v1")
         .compile_fds(compiler.file_descriptor_set())?;
     Ok(())

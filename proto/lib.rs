@@ -16,6 +16,11 @@ mod generated {
             tonic::include_proto!("sleuth.agent.v1");
         }
     }
+    pub mod cluster {
+        pub mod v1 {
+            tonic::include_proto!("sleuth.cluster.v1");
+        }
+    }
     pub mod executor {
         pub mod v1 {
             tonic::include_proto!("sleuth.executor.v1");
@@ -34,7 +39,8 @@ mod transport;
 
 pub use convert::{Malformed, parameters, time};
 pub use generated::{
-    account::v1 as account, agent::v1 as agent, executor::v1 as executor, session::v1 as session,
+    account::v1 as account, agent::v1 as agent, cluster::v1 as cluster, executor::v1 as executor,
+    session::v1 as session,
 };
 pub use names::SESSION_EVENTS;
 pub use transport::{Transport, Unreachable, transport};

@@ -71,8 +71,17 @@ impl Shared {
     }
 
     /// The clusters that an account can ask about now.
-    pub(crate) async fn clusters(&self, _: &Asker) -> Result<Vec<String>, Problem> {
-        Ok(vec![self.config.cluster_name.clone().unwrap_or_else(|| UNNAMED_CLUSTER.to_owned())])
+    pub(crate) async fn clusters(&self, asker: &Asker) -> Result<Vec<String>, Problem> {
+        let mut clusters = self.upstream.clusters(&asker.caller).await?;
+        if clusters.iter().all(|name| name != self.own_cluster()) {
+            clusters.push(self.own_cluster().to_owned());
+        }
+        Ok(clusters)
+    }
+
+    /// The cluster of the agent's own executors.
+    pub(crate) fn own_cluster(&self) -> &str {
+        self.config.cluster_name.as_deref().unwrap_or(UNNAMED_CLUSTER)
     }
 
     async fn read(

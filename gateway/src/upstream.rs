@@ -10,8 +10,8 @@ use wire::{
     account::{AuthenticateRequest, AuthenticateResponse, accounts_client::AccountsClient},
     agent::{
         Caller, CancelRunRequest, ChatRequest, DecideOutcome, DecideRequest, Event, GetReadinessRequest,
-        GetReadinessResponse, GetRunRequest, ListModelsRequest, ListRunsRequest, ModelInfo, RunInfo,
-        RunState, WatchRequest, agent_client::AgentClient,
+        GetReadinessResponse, GetRunRequest, ListClustersRequest, ListModelsRequest, ListRunsRequest,
+        ModelInfo, RunInfo, RunState, WatchRequest, agent_client::AgentClient,
     },
 };
 
@@ -104,6 +104,13 @@ impl Upstream {
     pub(crate) async fn decide(&self, word: DecideRequest) -> Result<DecideOutcome, Status> {
         let response = within(self.agent().decide(request(word, DEADLINE))).await?;
         Ok(response.into_inner().outcome())
+    }
+
+    /// Names of the clusters that are connected.
+    pub(crate) async fn clusters(&self, caller: &Caller) -> Result<Vec<String>, Status> {
+        let request = request(ListClustersRequest { caller: Some(caller.clone()) }, DEADLINE);
+        let response = within(self.agent().list_clusters(request)).await?;
+        Ok(response.into_inner().clusters.into_iter().map(|cluster| cluster.name).collect())
     }
 
     /// Whether questions can be answered, and what is missing if not.

@@ -6,10 +6,12 @@
 //! * `runs/`: runs as objects: started, listed, watched, cancelled
 //! * `sessions/`: conversations that last, and their events
 //! * `driver/`: performs what a run's machine decides
+//! * `clusters/`: clusters whose executors have dialled in
 //! * `tools/`: where tools are and how they are called
 //! * `prompt/`: what a model is told
 //! * `runbooks/`: what is known of how to investigate
 
+mod clusters;
 mod config;
 mod driver;
 mod prompt;
@@ -26,6 +28,7 @@ use model::Catalogue;
 use store::Store;
 use wire::{agent::agent_server::AgentServer, session::sessions_server::SessionsServer};
 
+pub use clusters::{Admission, Clusters, Joined, Link};
 pub use config::Config;
 pub use prompt::EnabledPrompts;
 pub use rpc::{Service, SessionService};
@@ -76,9 +79,15 @@ impl Agent {
             .max_encoding_message_size(usize::MAX)
     }
 
+    /// The clusters that are connected.
+    pub fn clusters(&self) -> Clusters {
+        self.runs.tools().clusters().clone()
+    }
+
     /// Lets the runs in progress go on for `drain_time`, then cancels them and waits until they have ended.
     pub async fn shutdown(&self) {
         self.runs.shutdown().await;
         self.sessions.shutdown().await;
+        self.clusters().close();
     }
 }

@@ -276,6 +276,8 @@ pub struct RunSetup {
     pub context: Vec<u8>,
     /// Signed standing permissions.
     pub standing: Vec<Vec<u8>>,
+    /// The cluster whose executors run its tools; empty for the agent's own executors.
+    pub cluster: String,
     /// Who wants the run to go on without reading it, in words of its own; empty if only readers do.
     pub keeper: String,
     /// The client's rules about calls, if it has any.

@@ -12,6 +12,7 @@
 //! * `sandbox`: what it may see, reach and use while it runs
 //! * `repl`: an interpreter of JavaScript, in a process of its own
 //! * `workspace`: files that sessions keep
+//! * `uplink`: the way out of a cluster that cannot be dialled
 //! * `trial`: one program in that sandbox, for whoever wants to see what it is like
 
 mod alerts;
@@ -28,6 +29,7 @@ mod service;
 mod tools;
 mod toolsets;
 mod trial;
+mod uplink;
 mod workspace;
 
 use std::sync::Arc;
@@ -42,6 +44,7 @@ pub use sandbox::{Level, Minimum, SandboxError, Setting as SandboxSetting, Unava
 pub use service::Service;
 pub use toolsets::ToolsetError;
 pub use trial::{Reach, Sight, Trial, Tried};
+pub use uplink::{Key, Uplink, UplinkError};
 
 use service::Catalogue;
 use toolsets::Toolsets;

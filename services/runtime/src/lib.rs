@@ -8,6 +8,7 @@
 //! * [`place`]: one process of a service
 //! * [`propagation`]: W3C trace context in and out
 //! * [`scope`]: what a key may be used for; [`token`]: the text of keys that are kept in a store
+//! * [`tunnel`]: a connection inside a stream of messages
 //! * [`signals`]: the wish of the operating system that the process ends
 //! * [`telemetry`]: logs, traces and metrics
 //! * [`tls`]: who both ends of a connection are
@@ -23,3 +24,4 @@ pub mod signals;
 pub mod telemetry;
 pub mod tls;
 pub mod token;
+pub mod tunnel;

@@ -70,6 +70,8 @@ pub(crate) enum Command {
     Models(Client),
     /// List the tools that models may use.
     Tools(Client),
+    /// List the clusters whose executors have dialled in to a server.
+    Clusters(Server),
     /// List, inspect and cancel the runs of a server.
     Runs(Runs),
     /// List, create and switch off accounts.
@@ -154,6 +156,20 @@ pub(crate) struct Executor {
     /// Where to listen for gRPC: HOST:PORT or unix:PATH. [default: 127.0.0.1:50052]
     #[arg(long, env = "SLEUTH_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
+    /// Dial out to these agents, separated by commas, and serve inside of these connections: for a cluster that cannot
+    /// be reached. It does not listen then, unless --listen is given too.
+    #[arg(long, env = "SLEUTH_CONNECT", value_name = "URL", value_delimiter = ',')]
+    pub(crate) connect: Vec<String>,
+    /// The cluster that it belongs to, to be checked against its key.
+    #[arg(long, env = "SLEUTH_CLUSTER", value_name = "NAME", default_value = "", requires = "connect")]
+    pub(crate) cluster: String,
+    /// Token with which the cluster joins, once; `sleuth keys create --join` makes it. The variable is safer: flags are
+    /// seen by others.
+    #[arg(long, env = "SLEUTH_JOIN_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    pub(crate) join_token: Option<secrecy::SecretString>,
+    /// Name of this executor, unique in its cluster. [default: the host's name]
+    #[arg(long, env = "SLEUTH_EXECUTOR_NAME", value_name = "NAME")]
+    pub(crate) name: Option<String>,
     /// Where to serve /metrics and /healthz over HTTP. Not served unless given.
     #[arg(long, env = "SLEUTH_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
@@ -298,6 +314,17 @@ pub(crate) struct Client {
     pub(crate) answering: Answering,
 }
 
+/// A server that is asked about itself.
+#[derive(Debug, Args)]
+pub(crate) struct Server {
+    /// gRPC address of an agent. [default: http://127.0.0.1:50051]
+    #[arg(long, env = "SLEUTH_SERVER", value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `sleuth ask`.
 #[derive(Debug, Args)]
 pub(crate) struct Ask {
@@ -306,6 +333,9 @@ pub(crate) struct Ask {
     /// Name of the model that answers; `sleuth models` lists them.
     #[arg(long, short, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// The cluster whose executors look; `sleuth clusters` lists them. A server's own executors unless given.
+    #[arg(long, value_name = "NAME", default_value = "")]
+    pub(crate) cluster: String,
     /// Text file that belongs to the question, such as a log. Can be given several times.
     #[arg(long = "file", short, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,

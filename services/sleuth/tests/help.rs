@@ -15,6 +15,7 @@ fn help_names_every_subcommand_and_shows_an_example() {
         "ask",
         "models",
         "tools",
+        "clusters",
         "runs",
         "accounts",
         "keys",

@@ -1,10 +1,18 @@
 //! What the agent knows, in the wire's form.
 
+use std::sync::Arc;
+
 use domain::{EventKind, RunSetup};
 use model::Catalogue;
-use wire::agent::{GetReadinessResponse, ListModelsResponse, ListToolsResponse, ModelInfo, ToolInfo};
+use wire::agent::{
+    ClusterInfo, ExecutorInfo, GetReadinessResponse, ListClustersResponse, ListModelsResponse,
+    ListToolsResponse, ModelInfo, ToolInfo,
+};
 
-use crate::{runs::Runs, tools::Offer};
+use crate::{
+    runs::Runs,
+    tools::{Offer, executors::Member},
+};
 
 /// An event for a reader, who gets nothing of what only another agent would need.
 pub(super) fn event(mut event: domain::Event) -> wire::agent::Event {
@@ -30,6 +38,18 @@ pub(super) fn models(catalogue: &Catalogue) -> ListModelsResponse {
         }
     });
     ListModelsResponse { models: models.collect() }
+}
+
+pub(super) fn clusters(connected: impl Iterator<Item = (String, Vec<Arc<Member>>)>) -> ListClustersResponse {
+    let clusters = connected.map(|(name, members)| {
+        let executors = members.iter().map(|member| ExecutorInfo {
+            name: member.name().to_owned(),
+            instance: member.instance(),
+            calls: u32::try_from(member.calls()).unwrap_or(u32::MAX),
+        });
+        ClusterInfo { executors: executors.collect(), name }
+    });
+    ListClustersResponse { clusters: clusters.collect() }
 }
 
 pub(super) fn tools(offer: &Offer) -> ListToolsResponse {

@@ -41,6 +41,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         session: request.session,
         profile: if rlm.is_some() { ToolProfile::Rlm } else { profile(&request.profile)? },
         permissions: request.permissions.map(Into::into),
+        cluster: cluster(request.cluster, request.caller.as_ref())?,
         form: form(&request.response_format_json)?,
         sections: Sections::choose(config.enabled_prompts.as_ref(), &request.behavior_controls),
         files: request.files.into_iter().map(|file| File { name: file.name, text: file.text }).collect(),
@@ -90,6 +91,17 @@ fn profile(name: &str) -> Result<ToolProfile, Status> {
 fn model(asked: String, caller: Option<&Caller>) -> Option<String> {
     let usual = caller.map(|caller| caller.default_model.clone());
     [Some(asked), usual].into_iter().flatten().find(|name| !name.is_empty())
+}
+
+/// The cluster that is asked about: one that the caller may reach, or the only one.
+fn cluster(named: String, caller: Option<&Caller>) -> Result<String, Status> {
+    match caller.map(|caller| caller.clusters.as_slice()).unwrap_or_default() {
+        [] => Ok(named),
+        [only] if named.is_empty() => Ok(only.clone()),
+        these if these.contains(&named) => Ok(named),
+        _ if named.is_empty() => Err(Status::invalid_argument("cluster: name the one that is asked about")),
+        _ => Err(Status::permission_denied("cluster: the API key is for other clusters")),
+    }
 }
 
 fn alert_history(asked: wire::agent::AlertHistory) -> Result<AlertHistory, Status> {
@@ -153,6 +165,7 @@ pub(super) fn refused(refusal: &Refusal) -> Status {
         }
         Refusal::OtherRequest => Status::already_exists(text),
         Refusal::TooMany(_) => Status::resource_exhausted(text),
+        Refusal::Cluster(_) => Status::not_found(text),
         Refusal::Executor(_) | Refusal::ShuttingDown | Refusal::Log(_) => Status::unavailable(text),
     }
 }

@@ -13,9 +13,9 @@ use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 use wire::agent::{
     Caller, CancelRunRequest, CancelRunResponse, ChatRequest, DecideRequest, DecideResponse, Event,
-    GetReadinessRequest, GetReadinessResponse, GetRunRequest, GetRunResponse, ListModelsRequest,
-    ListModelsResponse, ListRunsRequest, ListRunsResponse, ListToolsRequest, ListToolsResponse, WatchRequest,
-    agent_server,
+    GetReadinessRequest, GetReadinessResponse, GetRunRequest, GetRunResponse, ListClustersRequest,
+    ListClustersResponse, ListModelsRequest, ListModelsResponse, ListRunsRequest, ListRunsResponse,
+    ListToolsRequest, ListToolsResponse, WatchRequest, agent_server,
 };
 
 pub use sessions::SessionService;
@@ -133,6 +133,17 @@ impl agent_server::Agent for Service {
             .await
             .map_err(|missing| Status::unavailable(missing.to_string()))?;
         Ok(Response::new(answer::tools(&offer)))
+    }
+
+    async fn list_clusters(
+        &self,
+        request: Request<ListClustersRequest>,
+    ) -> Result<Response<ListClustersResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let connected = self.runs.tools().clusters().list(account(request.caller.as_ref()));
+        let only = request.caller.map(|caller| caller.clusters).unwrap_or_default();
+        let reached = connected.into_iter().filter(|(name, _)| only.is_empty() || only.contains(name));
+        Ok(Response::new(answer::clusters(reached)))
     }
 
     async fn list_runs(

@@ -28,6 +28,7 @@ use tracing::Instrument as _;
 use uuid::Uuid;
 
 use crate::{
+    clusters::NotConnected,
     config::Config,
     driver::{Driver, Form, Setup},
     prompt::{
@@ -74,6 +75,8 @@ pub(crate) struct Question {
     pub profile: ToolProfile,
     /// What the client says of calls.
     pub permissions: Option<Permissions>,
+    /// The cluster whose executors run them; empty for the agent's own.
+    pub cluster: String,
     pub form: Option<Form>,
     pub sections: Sections,
     pub files: Vec<File>,
@@ -108,6 +111,8 @@ pub(crate) enum Refusal {
     NothingToDo,
     #[error(transparent)]
     Executor(#[from] NoExecutor),
+    #[error(transparent)]
+    Cluster(#[from] NotConnected),
     #[error("this idempotency key belongs to another request: use a new key for a new request")]
     OtherRequest,
     #[error(transparent)]
@@ -185,10 +190,11 @@ impl Runs {
         if !is_asked && settled.is_empty() {
             return Err(Refusal::NothingToDo);
         }
-        let offer = self.tools.offer(question.profile).await?;
+        let tools = self.tools.of(&question.account, &question.cluster)?;
+        let offer = tools.offer(question.profile).await?;
         let result_tokens = self.tool_result_tokens(model.info().context_window);
         let (tools, offer) =
-            self.tools.for_run(question.client_tools.clone(), offer, result_tokens, question.subagents)?;
+            tools.for_run(question.client_tools.clone(), offer, result_tokens, question.subagents)?;
         let id = RunId::new(format!("run_{}", Uuid::now_v7().simple()));
         let cancel = self.closing.child_token();
         let progress = Arc::new(Progress::new(id.clone(), &question, &model.info().name, cancel.clone()));
@@ -403,6 +409,7 @@ fn started(
             session: context.session.clone(),
             profile: context.profile,
             context: question.rlm.as_ref().map(|(_, input)| digest(input)).unwrap_or_default(),
+            cluster: question.cluster.clone(),
             standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
             keeper: question.keeper.clone(),
             permissions: question.permissions.clone(),

@@ -12,6 +12,7 @@ use super::{
     table::{Full, Most},
 };
 use crate::{
+    clusters::NotConnected,
     driver::{Driver, Form, Setup},
     sessions::ids::is_session,
     tools::{CodeInput, Context, NoExecutor, Rules, Unusable},
@@ -32,6 +33,9 @@ enum Stuck {
     /// It may work later.
     #[error(transparent)]
     Executor(#[from] NoExecutor),
+    /// It may come back.
+    #[error(transparent)]
+    Cluster(#[from] NotConnected),
     #[error(transparent)]
     Full(#[from] Full),
     /// It will never work here.
@@ -152,10 +156,11 @@ impl Runs {
             "" => None,
             text => serde_json::from_str(text).ok().and_then(|format| Form::read(format).ok().flatten()),
         };
-        let offer = self.tools.offer(started.setup.profile).await?;
+        let tools = self.tools.of(&started.account, &started.setup.cluster)?;
+        let offer = tools.offer(started.setup.profile).await?;
         let result_tokens = self.tool_result_tokens(started.context_window);
         let (tools, offer) =
-            self.tools.for_run(started.client_tools.clone(), offer, result_tokens, started.subagents)?;
+            tools.for_run(started.client_tools.clone(), offer, result_tokens, started.subagents)?;
         let (cancel, limits) = (self.closing.child_token(), started.setup.limits);
         let progress =
             Arc::new(Progress::taken_over(id.clone(), started, question.clone(), *began, cancel.clone()));

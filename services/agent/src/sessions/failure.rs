@@ -64,9 +64,11 @@ impl From<&Refusal> for Cause {
     fn from(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::Model(_) => Self::NoModel,
-            Refusal::Executor(_) | Refusal::TooMany(_) | Refusal::ShuttingDown | Refusal::Log(_) => {
-                Self::NoTools
-            }
+            Refusal::Executor(_)
+            | Refusal::Cluster(_)
+            | Refusal::TooMany(_)
+            | Refusal::ShuttingDown
+            | Refusal::Log(_) => Self::NoTools,
             Refusal::Blind { .. } | Refusal::ClientTool(_) | Refusal::NothingToDo | Refusal::OtherRequest => {
                 Self::Other
             }

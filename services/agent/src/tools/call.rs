@@ -34,6 +34,8 @@ const UNKNOWN: &str = "The executor that ran this call was lost, and nobody know
     It was not run again. Look at the state of things before you try once more.";
 /// How often a call that only reads begins again elsewhere because its executor was lost.
 const MOVES: u32 = 2;
+/// How long an executor may take to come back with a call: less than it keeps calls that nobody follows.
+const RETURN_TIME: Duration = Duration::from_secs(20);
 /// Pieces of output that wait for the run to take them; then the executor waits.
 const BACKLOG: usize = 16;
 
@@ -201,6 +203,15 @@ impl Output {
     }
 }
 
+/// What goes on when an executor is lost.
+struct GoingOn<'a> {
+    call: &'a ToolCall,
+    context: &'a Context,
+    output: &'a mut Output,
+    /// The last that was seen of it.
+    seen: &'a mut u64,
+}
+
 impl Execution {
     fn new(
         pool: Arc<Pool>,
@@ -260,15 +271,42 @@ impl Execution {
             };
             // The connection may be gone while the execution goes on.
             stream = match self.attach(seen).await {
-                Err(_) if moves < MOVES && self.lose(&lost) && self.only_reads(call, context).await => {
-                    moves += 1;
-                    seen = 0;
-                    output.again();
-                    self.execute(call, context).await
+                Ok(stream) => Ok(stream),
+                Err(_) if executors::is_lost(&lost) => {
+                    let going_on = GoingOn { call, context, output: &mut output, seen: &mut seen };
+                    self.go_on(going_on, &mut moves, lost).await
                 }
-                attached => attached.map_err(|_| lost),
+                Err(_) => Err(lost),
             };
         }
+    }
+
+    /// Its executor is lost: another one takes what only reads; one that dialled in may come back with it.
+    async fn go_on(
+        &mut self,
+        at: GoingOn<'_>,
+        moves: &mut u32,
+        lost: Status,
+    ) -> Result<Streaming<ExecuteEvent>, Status> {
+        let Some(member) = self.at.take() else { return Err(lost) };
+        member.failed(&lost);
+        self.lost.push(member.name().to_owned());
+        if *moves < MOVES && self.only_reads(at.call, at.context).await {
+            *moves += 1;
+            *at.seen = 0;
+            at.output.again();
+            return self.execute(at.call, at.context).await;
+        }
+        if !member.dials_in() {
+            return Err(lost);
+        }
+        let Ok(Some(back)) = timeout(RETURN_TIME, self.pool.successor(&member)).await else {
+            return Err(lost);
+        };
+        self.lost.pop();
+        let attached = self.attach_at(back.client(), *at.seen).await;
+        self.at = Some(back.begin());
+        attached.map_err(|_| lost)
     }
 
     /// Gives it to an executor.
@@ -364,16 +402,6 @@ impl Execution {
             Ok(answer) => answer.map(tonic::Response::into_inner),
             Err(_) => Err(silent()),
         }
-    }
-
-    /// Whether its executor is gone, which others are then spared to find out.
-    fn lose(&mut self, status: &Status) -> bool {
-        let lost = executors::is_lost(status);
-        if let (true, Some(member)) = (lost, self.at.take()) {
-            member.failed(status);
-            self.lost.push(member.name().to_owned());
-        }
-        lost
     }
 
     /// Passes on what it prints and asks until it ends. `seen` is the last sequence number that was passed on.

@@ -22,7 +22,10 @@ use domain::{
 use futures_util::future::join_all;
 use model::ToolSpec;
 
-use crate::runbooks::Runbooks;
+use crate::{
+    clusters::{Clusters, NotConnected},
+    runbooks::Runbooks,
+};
 use client::ClientTools;
 use executor::Executor;
 use executors::Discovered;
@@ -65,6 +68,7 @@ pub(crate) struct Tools {
     executor: Executor,
     /// Looked for as long as there are tools.
     _executors: Discovered,
+    clusters: Clusters,
     runbooks: FetchRunbook,
     client: ClientTools,
     kept: KeptResults,
@@ -76,11 +80,26 @@ impl Tools {
         Self {
             executor: Executor::new(Arc::clone(executors.pool())),
             _executors: executors,
+            clusters: Clusters::default(),
             runbooks: FetchRunbook::new(runbooks),
             client: ClientTools::default(),
             kept: KeptResults::default(),
             agents: StartAgent::default(),
         }
+    }
+
+    /// The same with the executors of a cluster of an account; the agent's own if none is named.
+    pub(crate) fn of(&self, account: &str, cluster: &str) -> Result<Self, NotConnected> {
+        if cluster.is_empty() {
+            return Ok(self.clone());
+        }
+        let executor = Executor::new(self.clusters.pool(account, cluster)?);
+        Ok(Self { executor, ..self.clone() })
+    }
+
+    /// The clusters that are connected.
+    pub(crate) fn clusters(&self) -> &Clusters {
+        &self.clusters
     }
 
     /// The tools of one run, whose results may have `result_tokens` each: these and the client's, and the offer

@@ -49,6 +49,7 @@ pub(super) async fn run(context: Context, flags: Ask) -> anyhow::Result<ExitCode
         rlm,
         question: flags.question,
         model: flags.model.unwrap_or_default(),
+        cluster: flags.cluster,
         files,
         behavior_controls: without.iter().map(|section| ((*section).to_owned(), false)).collect(),
         approvals: key.is_some(),

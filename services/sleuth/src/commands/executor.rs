@@ -1,14 +1,22 @@
 //! `sleuth executor`: runs kubectl and bash.
 
-use ::executor::Executor;
+use std::path::Path;
+
+use ::executor::{Executor, Key, Uplink};
 use anyhow::Context as _;
-use runtime::{address::Address, signals};
-use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
+use runtime::{
+    address::{Address, Listener},
+    signals,
+};
+use rustix::{
+    process::{Pid, Signal, getppid, set_parent_process_death_signal},
+    system::uname,
+};
 
 use super::{Context, with_metrics};
 use crate::{
     cli,
-    services::{serve_executor, server_tls},
+    services::{serve_executor, server_tls, stranger},
     settings::{api_key, variable},
 };
 
@@ -18,21 +26,50 @@ pub(super) async fn run(context: Context, flags: cli::Executor) -> anyhow::Resul
     if let Some(parent) = flags.parent {
         end_with(parent)?;
     }
-    let listener =
-        file.listen_address(flags.listen.as_deref()).parse::<Address>()?.listen(api_key().is_some()).await?;
-    let listener = listener.under(server_tls(&flags.tls)?);
+    let listener = match (&flags.listen, flags.connect.as_slice()) {
+        (None, [_, ..]) => None,
+        (listen, _) => {
+            let address: Address = file.listen_address(listen.as_deref()).parse()?;
+            Some(address.listen(api_key().is_some()).await?.under(server_tls(&flags.tls)?))
+        }
+    };
     let mut config = ::executor::Config::from_env(&variable)?;
-    config.toolsets = file.toolsets(flags.toolsets);
+    config.toolsets = file.toolsets(flags.toolsets.clone());
+    let folder = config.state.clone();
     let executor = Executor::build(config).await?;
-    tracing::info!(address = %listener.address()?, sandbox = %executor.sandbox(), "the executor is ready");
+    let uplink = uplink(&flags, &folder).await?;
+    let address = listener.as_ref().map(Listener::address).transpose()?.map(|address| address.to_string());
+    tracing::info!(address, sandbox = %executor.sandbox(), "the executor is ready");
     let metrics = file.metrics_address(flags.metrics.as_deref());
-    let serving = serve_executor(&executor, listener, shutdown.clone());
+    let listening = async {
+        match listener {
+            Some(listener) => serve_executor(&executor, listener, shutdown.clone()).await,
+            None => Ok(()),
+        }
+    };
+    let linked = async {
+        if let Some(uplink) = &uplink {
+            uplink.serve(&executor, &shutdown).await;
+        }
+        Ok(())
+    };
     let ended = async {
         shutdown.cancelled().await;
         executor.shutdown().await;
         Ok(())
     };
-    with_metrics(metrics, &telemetry, &shutdown, async { tokio::try_join!(serving, ended).map(drop) }).await
+    let all = async { tokio::try_join!(listening, linked, ended).map(drop) };
+    with_metrics(metrics, &telemetry, &shutdown, all).await
+}
+
+/// The way to the agents that this executor dials, if it does; joins them if it must.
+async fn uplink(flags: &cli::Executor, folder: &Path) -> anyhow::Result<Option<Uplink>> {
+    let agents: Vec<_> = flags.connect.iter().map(|url| stranger(url)).collect::<anyhow::Result<_>>()?;
+    let Some(first) = agents.first() else { return Ok(None) };
+    let key = Key::obtain(folder, flags.join_token.as_ref(), first.clone()).await?;
+    let host = || uname().nodename().to_string_lossy().into_owned();
+    let name = flags.name.clone().unwrap_or_else(host);
+    Ok(Some(Uplink::new(agents, flags.cluster.clone(), name, key)))
 }
 
 /// Has the kernel end this process in its own order when its parent is gone.

@@ -5,6 +5,7 @@ mod agent;
 mod approve;
 mod ask;
 mod audit;
+mod clusters;
 mod executor;
 mod gateway;
 mod keys;
@@ -66,6 +67,7 @@ async fn dispatch(Cli { general, command }: Cli) -> anyhow::Result<ExitCode> {
         Command::Gateway(flags) => gateway::run(server("sleuth-gateway")?, flags).await?,
         Command::Ask(flags) => return ask::run(client()?, flags).await,
         Command::Models(flags) => models::run(client()?, flags).await?,
+        Command::Clusters(flags) => clusters::run(client()?, flags).await?,
         Command::Tools(flags) => tools::run(client()?, flags).await?,
         Command::Runs(flags) => runs::run(client()?, flags).await?,
         Command::Accounts(flags) => accounts::run(client()?, flags).await?,

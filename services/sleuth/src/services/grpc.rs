@@ -38,6 +38,11 @@ pub(crate) fn client(agent: Transport) -> Client {
     AgentClient::new(agent).max_decoding_message_size(usize::MAX)
 }
 
+/// A way to an agent at an address, for those who have a key of their own.
+pub(crate) fn stranger(server: &str) -> anyhow::Result<Transport> {
+    Ok(transport(address::channel_under(server, super::tls::client_tls)?))
+}
+
 /// A way to an agent at an address, with the key of the environment.
 pub(crate) fn remote(server: &str) -> anyhow::Result<Transport> {
     Ok(with_key(address::channel_under(server, super::tls::client_tls)?))
@@ -76,6 +81,7 @@ pub(crate) async fn serve_agent(
         .add_service(agent.service())
         .add_service(agent.sessions())
         .add_service(registry.service())
+        .add_service(super::clusters::link(agent, registry))
         .add_service(reflection)
         .add_service(older_reflection)
         .add_service(healthy);
@@ -109,7 +115,8 @@ fn server() -> Server {
     Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(5)))
-        .initial_stream_window_size(1 << 20)
+        // What executors of clusters send comes in one stream each.
+        .initial_stream_window_size(16 << 20)
         .initial_connection_window_size(16 << 20)
 }
 

@@ -1,6 +1,7 @@
 //! How the services are put together.
 
 mod accounts;
+mod clusters;
 mod grpc;
 mod metrics;
 mod private;
@@ -19,7 +20,7 @@ use store::Store;
 use triage::Triage;
 
 pub(crate) use accounts::client as accounts;
-pub(crate) use grpc::{Client, client, remote, serve_agent, serve_executor};
+pub(crate) use grpc::{Client, client, remote, serve_agent, serve_executor, stranger};
 pub(crate) use metrics::serve as serve_metrics;
 pub(crate) use private::connect;
 pub(crate) use signing::signing_key;

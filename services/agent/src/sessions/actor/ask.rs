@@ -42,6 +42,7 @@ impl Actor {
             rlm: None,
             subagents: domain::Subagents::default(),
             profile: domain::ToolProfile::default(),
+            cluster: String::new(),
             standing: self.rest.standing_grants.iter().cloned().map(Into::into).collect(),
             session: self.log.as_str().to_owned(),
             permissions: None,

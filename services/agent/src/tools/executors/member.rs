@@ -27,6 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(crate) struct Member {
     name: String,
     client: Client,
+    dials_in: bool,
     calls: AtomicUsize,
     state: Mutex<State>,
 }
@@ -47,8 +48,22 @@ pub(crate) struct Busy(Arc<Member>);
 impl Member {
     /// An executor of which nothing is known but how to reach it.
     pub(crate) fn new(name: String, transport: Transport) -> Arc<Self> {
+        Arc::new(Self::with(name, transport, false))
+    }
+
+    /// One that has dialled in: when its link is lost, another one comes under its name.
+    pub(crate) fn dialled_in(name: String, transport: Transport) -> Arc<Self> {
+        Arc::new(Self::with(name, transport, true))
+    }
+
+    fn with(name: String, transport: Transport, dials_in: bool) -> Self {
         let client = ToolExecutorClient::new(transport).max_decoding_message_size(usize::MAX);
-        Arc::new(Self { name, client, calls: AtomicUsize::new(0), state: Mutex::default() })
+        Self { name, client, dials_in, calls: AtomicUsize::new(0), state: Mutex::default() }
+    }
+
+    /// Whether it has dialled in.
+    pub(crate) fn dials_in(&self) -> bool {
+        self.dials_in
     }
 
     /// Its place: an address, or the name under which it registered.
@@ -67,7 +82,7 @@ impl Member {
     }
 
     /// Calls that it does for this agent.
-    pub(super) fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.calls.load(Relaxed)
     }
 
@@ -113,6 +128,11 @@ impl Member {
             tracing::info!(executor = self.name, instance = list.instance, "an executor answers");
         }
         state.instance.clone_from(&list.instance);
+    }
+
+    /// The process that answers there, as far as is known.
+    pub(crate) fn instance(&self) -> String {
+        self.state().instance.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

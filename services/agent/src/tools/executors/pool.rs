@@ -49,6 +49,32 @@ impl Pool {
         self.members.send_replace(members);
     }
 
+    /// Adds one, in the place of one with its name.
+    pub(crate) fn add(&self, new: Arc<Member>) {
+        self.members.send_modify(|members| {
+            let others = members.iter().filter(|member| member.name() != new.name()).cloned();
+            *members = others.chain([Arc::clone(&new)]).collect();
+        });
+    }
+
+    /// Removes this one, unless another has taken its place.
+    pub(crate) fn remove(&self, gone: &Arc<Member>) {
+        self.members.send_modify(|members| {
+            *members = members.iter().filter(|member| !Arc::ptr_eq(member, gone)).cloned().collect();
+        });
+    }
+
+    /// Waits for the one that takes the place of another.
+    pub(crate) async fn successor(&self, of: &Arc<Member>) -> Option<Arc<Member>> {
+        let successor = |members: &[Arc<Member>]| {
+            let mut others = members.iter().filter(|member| !Arc::ptr_eq(member, of));
+            others.find(|member| member.name() == of.name()).cloned()
+        };
+        let mut members = self.members.subscribe();
+        let found = members.wait_for(|members| successor(members).is_some()).await.ok()?;
+        successor(&found)
+    }
+
     /// Waits until there is one.
     pub(crate) async fn filled(&self) {
         // The sender lives as long as this.
@@ -185,6 +211,20 @@ mod tests {
         assert_eq!(names(true, || Status::unavailable("reset")).await, (false, 1));
         assert_eq!(names(false, || Status::unavailable("reset")).await, (true, 2));
         assert_eq!(names(false, || Status::not_found("no such tool")).await, (false, 1));
+    }
+
+    #[tokio::test]
+    async fn one_takes_the_place_of_another_with_its_name() {
+        let (old, new) = (member("one"), member("one"));
+        let pool = pool(&[Arc::clone(&old)]);
+        let waits = pool.successor(&old);
+        let adds = async { pool.add(Arc::clone(&new)) };
+        let (found, ()) = tokio::join!(waits, adds);
+        assert!(found.is_some_and(|found| Arc::ptr_eq(&found, &new)));
+        pool.remove(&old);
+        assert_eq!(pool.members().len(), 1, "the new one stays");
+        pool.remove(&new);
+        assert!(pool.pick(Wish::default()).is_err());
     }
 
     #[tokio::test]
