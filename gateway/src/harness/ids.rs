@@ -34,7 +34,7 @@ impl Seed {
 
     /// The id of a part of the run.
     pub(super) fn id(&self, part: &[&str]) -> String {
-        let digest = grants::sha256(&format!("{}\0{}", self.run, part.join("\0")));
+        let digest = grants::sha256(format!("{}\0{}", self.run, part.join("\0")));
         let mut random = [0; 10];
         random.iter_mut().zip(digest).for_each(|(to, from)| *to = from);
         Builder::from_unix_timestamp_millis(self.millis, &random).into_uuid().to_string()

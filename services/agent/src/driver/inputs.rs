@@ -12,7 +12,7 @@ const BACKLOG: usize = 256;
 #[derive(Debug)]
 pub(super) enum Heard {
     /// Something for the machine of an agent.
-    Input(Input),
+    Input(Box<Input>),
     /// Code of an agent asks for something.
     Asked(CallId, Box<Question>),
 }
@@ -63,7 +63,7 @@ impl Inputs {
 
 impl To {
     pub(super) async fn send(&self, input: Input) -> Result<(), Ended> {
-        self.hear(Heard::Input(input)).await
+        self.hear(Heard::Input(Box::new(input))).await
     }
 
     pub(super) async fn ask(&self, call: CallId, question: Question) -> Result<(), Ended> {

@@ -14,7 +14,7 @@ mod work;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{
-    AgentId, Effect, Event, Family, Input, Message, MessageId, Move, Outcome, Permission, Printed, Role,
+    AgentId, Effect, Event, Family, Input, Message, MessageId, Move, Outcome, Permission, Printed, Role, Run,
     RunStarted, SummaryRequest, Timestamp, ToolCall,
 };
 use model::{Model, ToolSpec};
@@ -159,11 +159,11 @@ impl Driver {
             () = self.setup.context.leaving.cancelled() => return None,
             () = self.setup.cancel.cancelled() => {
                 let reason = self.setup.progress.cancel_reason();
-                (AgentId::main(), Heard::Input(Input::Cancelled { reason }))
+                (AgentId::main(), Heard::Input(Box::new(Input::Cancelled { reason })))
             }
             agent = alarm(timer) => {
                 self.work_of(&agent).timer = None;
-                (agent, Heard::Input(Input::TimeUp))
+                (agent, Heard::Input(Box::new(Input::TimeUp)))
             }
             input = self.inputs.next() => input,
             inputs = self.mail.next(&self.setup.progress) => {
@@ -182,13 +182,13 @@ impl Driver {
         match heard {
             Heard::Asked(call, question) => self.asked(&agent, call, *question),
             Heard::Input(input) => {
-                if let Input::CodeEnded { call, .. } = &input {
+                if let Input::CodeEnded { call, .. } = &*input {
                     self.work_of(&agent).answering.remove(call);
                 }
-                if let Input::Asked(_) = &input {
+                if let Input::Asked(_) = &*input {
                     self.code.in_flight = self.code.in_flight.saturating_sub(1);
                 }
-                self.family.step(&agent, input)
+                self.family.step(&agent, *input)
             }
         }
     }
@@ -353,7 +353,7 @@ impl Driver {
         // With tools on offer, a form that must be kept would keep some models from using them.
         let last_word = specs.is_empty();
         let form = form.filter(|form| last_word || !form.strict);
-        let mut messages = self.family.get(agent).map(|run| run.prompt()).unwrap_or_default();
+        let mut messages = self.family.get(agent).map(Run::prompt).unwrap_or_default();
         messages.extend(note.map(|note| Message::text(Role::User, note)));
         model::Request {
             system: self.setup.system.clone(),

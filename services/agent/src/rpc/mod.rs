@@ -57,12 +57,12 @@ impl Service {
 
     async fn find(&self, id: String, caller: Option<&Caller>) -> Result<Found, Status> {
         let id = RunId::new(id);
-        let found = self.runs.find(&id, account(caller)).await.map_err(unavailable)?;
+        let found = self.runs.find(&id, account(caller)).await.map_err(|error| unavailable(&error))?;
         found.ok_or_else(|| Status::not_found(format!("there is no run {id}")))
     }
 }
 
-fn unavailable(error: store::Error) -> Status {
+fn unavailable(error: &store::Error) -> Status {
     Status::unavailable(error.to_string())
 }
 
@@ -155,7 +155,11 @@ impl agent_server::Agent for Service {
             0 => 100,
             limit => limit.min(1000) as usize,
         };
-        let runs = self.runs.list(account(request.caller.as_ref()), limit).await.map_err(unavailable)?;
+        let runs = self
+            .runs
+            .list(account(request.caller.as_ref()), limit)
+            .await
+            .map_err(|error| unavailable(&error))?;
         Ok(Response::new(ListRunsResponse { runs: runs.iter().map(summary::of).collect() }))
     }
 
@@ -174,7 +178,7 @@ impl agent_server::Agent for Service {
         let state_before = summary::of(&found).state;
         let reason =
             if request.reason.is_empty() { "cancelled by request".to_owned() } else { request.reason };
-        self.runs.cancel(found, reason).await.map_err(unavailable)?;
+        self.runs.cancel(found, reason).await.map_err(|error| unavailable(&error))?;
         Ok(Response::new(CancelRunResponse { state_before }))
     }
 
@@ -187,7 +191,7 @@ impl agent_server::Agent for Service {
         let outcome = self.runs.settle(found, request).await.map_err(|error| match error {
             NotSettled::Unknown(_) => Status::not_found(error.to_string()),
             NotSettled::Over(_) => Status::failed_precondition(error.to_string()),
-            NotSettled::Store(error) => unavailable(error),
+            NotSettled::Store(error) => unavailable(&error),
         })?;
         Ok(Response::new(DecideResponse { outcome: outcome.into() }))
     }

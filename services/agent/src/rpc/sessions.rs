@@ -44,7 +44,7 @@ impl From<Error> for Status {
             Error::OtherRequest => Self::already_exists(error.to_string()),
             Error::Store(store::Error::UnknownLog(_)) => Self::not_found("Session not found"),
             Error::Store(store::Error::BadName(why)) => Self::invalid_argument(why),
-            Error::Store(error) => unavailable(error),
+            Error::Store(error) => unavailable(&error),
         }
     }
 }

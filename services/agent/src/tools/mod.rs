@@ -54,7 +54,7 @@ pub(crate) struct Offer {
 
 impl Offer {
     /// This offer and one tool, which takes the place of any other with its name.
-    fn with(self, spec: ToolSpec, toolset: &str) -> Self {
+    fn with(self, spec: &ToolSpec, toolset: &str) -> Self {
         let others = self.specs.iter().cloned().zip(self.toolsets.iter().cloned());
         let others = others.filter(|(other, _)| other.name != spec.name);
         let (specs, toolsets): (Vec<_>, Vec<_>) = others.chain([(spec.clone(), toolset.to_owned())]).unzip();
@@ -113,7 +113,7 @@ impl Tools {
     ) -> Result<(Self, Offer), Unusable> {
         let (client, agents) = (ClientTools::new(tools), StartAgent::new(subagents));
         let offer = match agents.spec() {
-            Some(spec) => offer.with(spec, subagent::TOOLSET),
+            Some(spec) => offer.with(&spec, subagent::TOOLSET),
             None => offer,
         };
         let offer = client.join(offer)?;

@@ -119,7 +119,7 @@ impl Search {
             }
             match (self.dial)(&place) {
                 Ok(transport) => {
-                    drop(self.known.insert(place.clone(), Member::new(place.to_string(), transport)))
+                    drop(self.known.insert(place.clone(), Member::new(place.to_string(), transport)));
                 }
                 Err(error) => tracing::warn!(%place, %error, "an executor cannot be called"),
             }

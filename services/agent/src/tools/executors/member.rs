@@ -166,5 +166,5 @@ pub(crate) fn is_lost(status: &Status) -> bool {
 /// Whether a request certainly never reached an executor.
 pub(super) fn is_unsent(status: &Status) -> bool {
     let first = std::error::Error::source(status);
-    std::iter::successors(first, |error| error.source()).any(|error| error.is::<ConnectError>())
+    std::iter::successors(first, |error| error.source()).any(<dyn std::error::Error>::is::<ConnectError>)
 }
