@@ -138,8 +138,7 @@ async fn agents_ask_agents_down_to_the_depth() {
         .iter()
         .filter(|event| event.agent_id == "a1")
         .filter_map(|event| event.kind.clone())
-        .filter(|kind| matches!(kind, Kind::UsageReported(_)))
-        .next_back()
+        .rfind(|kind| matches!(kind, Kind::UsageReported(_)))
     else {
         panic!("no usage");
     };

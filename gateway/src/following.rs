@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 use tonic::{Code, Streaming};
-use wire::agent::Event;
+use wire::agent::{Caller, Event};
 
 use crate::{
     answer::Interruption,
@@ -18,6 +18,8 @@ const PAUSE: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) struct Following {
     agent: Upstream,
+    /// On whose behalf.
+    caller: Caller,
     run: String,
     events: Streaming<Event>,
     /// The last position that came.
@@ -27,9 +29,9 @@ pub(crate) struct Following {
 }
 
 impl Following {
-    pub(crate) fn new(agent: Upstream, started: Started, patience: Duration) -> Self {
+    pub(crate) fn new(agent: Upstream, caller: Caller, started: Started, patience: Duration) -> Self {
         let Started { run_id, events } = started;
-        Self { agent, run: run_id, events, position: 0, patience, lost: None }
+        Self { agent, caller, run: run_id, events, position: 0, patience, lost: None }
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -56,7 +58,7 @@ impl Following {
         let lost = *self.lost.get_or_insert_with(Instant::now);
         while lost.elapsed() < self.patience {
             sleep(PAUSE).await;
-            match self.agent.rejoin(self.run.clone(), self.position).await {
+            match self.agent.rejoin(&self.caller, self.run.clone(), self.position).await {
                 Ok(events) => {
                     self.events = events;
                     return Ok(());

@@ -83,8 +83,13 @@ impl Upstream {
     }
 
     /// Goes on with a run after a position.
-    pub(crate) async fn rejoin(&self, run_id: String, after: u64) -> Result<Streaming<Event>, Status> {
-        let asked = WatchRequest { caller: None, run_id, after_position: after };
+    pub(crate) async fn rejoin(
+        &self,
+        caller: &Caller,
+        run_id: String,
+        after: u64,
+    ) -> Result<Streaming<Event>, Status> {
+        let asked = WatchRequest { caller: Some(caller.clone()), run_id, after_position: after };
         Ok(within(self.agent().watch(request(asked, LONGEST))).await?.into_inner())
     }
 

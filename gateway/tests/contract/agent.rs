@@ -18,9 +18,9 @@ use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, metadata::MetadataMap};
 use wire::agent::{
     self, CancelRunRequest, CancelRunResponse, ChatRequest, DecideOutcome, DecideRequest, DecideResponse,
-    GetReadinessRequest, GetReadinessResponse, GetRunRequest, GetRunResponse, ListModelsRequest,
-    ListModelsResponse, ListRunsRequest, ListRunsResponse, ListToolsRequest, ListToolsResponse, ModelInfo,
-    RunInfo, RunState, Totals, WatchRequest,
+    GetReadinessRequest, GetReadinessResponse, GetRunRequest, GetRunResponse, ListClustersRequest,
+    ListClustersResponse, ListModelsRequest, ListModelsResponse, ListRunsRequest, ListRunsResponse,
+    ListToolsRequest, ListToolsResponse, ModelInfo, RunInfo, RunState, Totals, WatchRequest,
     agent_server::{Agent, AgentServer},
 };
 
@@ -34,7 +34,7 @@ pub(crate) enum Act {
     /// Sends these events and then nothing, until the reader leaves.
     Hang(Vec<EventKind>),
     /// Sends this event as often as it can, this many times at most.
-    Flood(EventKind, usize),
+    Flood(Box<EventKind>, usize),
     /// Refuses.
     Refuse(Status),
 }
@@ -121,7 +121,7 @@ async fn perform(act: Arc<Act>, stage: Stage, stream: mpsc::Sender<Result<agent:
         Act::Play(kinds) => (log(kinds.clone()), false),
         Act::Tell(told) => (log_of_all(told.clone()), false),
         Act::Hang(kinds) => (log(kinds.clone()), true),
-        Act::Flood(kind, times) => (log(vec![kind.clone(); *times]), true),
+        Act::Flood(kind, times) => (log(vec![(**kind).clone(); *times]), true),
         Act::Refuse(_) => unreachable!("refused before"),
     };
     for event in events {
@@ -218,6 +218,13 @@ impl Agent for Stage {
         decided.push(word);
         let outcome = if first { DecideOutcome::Counts } else { DecideOutcome::Late };
         Ok(Response::new(DecideResponse { outcome: outcome.into() }))
+    }
+
+    async fn list_clusters(
+        &self,
+        _: Request<ListClustersRequest>,
+    ) -> Result<Response<ListClustersResponse>, Status> {
+        Ok(Response::new(ListClustersResponse::default()))
     }
 
     async fn get_readiness(

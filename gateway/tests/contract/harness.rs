@@ -19,7 +19,7 @@ pub(crate) fn config() -> Config {
     Config { signing_key: Some(key), ..Config::default() }
 }
 
-pub(crate) fn ask(world: &World, more: Value) -> reqwest::RequestBuilder {
+pub(crate) fn ask(world: &World, more: &Value) -> reqwest::RequestBuilder {
     let mut body = json!({"messages": [{"role": "user", "content": "why?"}]});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     world.post("/chat", &body.to_string())
@@ -94,7 +94,7 @@ fn allowed(id: &str) -> EventKind {
 
 async fn play(kinds: Vec<EventKind>) -> Vec<Value> {
     let world = World::new(config(), Act::Play(kinds)).await;
-    let events = events(ask(&world, json!({}))).await;
+    let events = events(ask(&world, &json!({}))).await;
     events
         .into_iter()
         .map(|(name, data)| {
@@ -298,7 +298,7 @@ async fn a_subagent_has_ids_of_its_own_and_its_call_as_parent() {
         at("main", None, finished("")),
     ];
     let world = World::new(config(), Act::Tell(kinds)).await;
-    let events: Vec<_> = events(ask(&world, json!({}))).await.into_iter().map(|(_, data)| data).collect();
+    let events: Vec<_> = events(ask(&world, &json!({}))).await.into_iter().map(|(_, data)| data).collect();
     let expected = [
         "connected",
         "harness_start",
@@ -361,7 +361,7 @@ async fn a_stream_goes_on_where_it_broke() {
     let kinds = vec![started(Vec::new()), called(1), said(1, "a"), counted(), finished("a")];
     let world = World::new(config(), Act::Play(kinds)).await;
     let text = async |id: Option<&str>| {
-        let mut request = ask(&world, json!({}));
+        let mut request = ask(&world, &json!({}));
         if let Some(id) = id {
             request = request.header("last-event-id", id);
         }
@@ -436,15 +436,15 @@ async fn what_a_request_says_reaches_the_agent() {
 async fn without_permissions_only_reads_run_unasked_and_without_a_key_nobody_is_asked() {
     let plain = || Act::Play(vec![started(Vec::new()), finished("x")]);
     let world = World::new(config(), plain()).await;
-    events(ask(&world, json!({}))).await;
+    events(ask(&world, &json!({}))).await;
     let permissions = world.agent.question().permissions.unwrap();
     assert!(permissions.reads && permissions.allow.is_empty());
     let world = World::new(config(), plain()).await;
-    events(ask(&world, json!({"permissions": {}}))).await;
+    events(ask(&world, &json!({"permissions": {}}))).await;
     assert!(!world.agent.question().permissions.unwrap().reads);
 
     let world = World::new(Config::default(), plain()).await;
-    events(ask(&world, json!({"permissions": {"allowlist": ["bash"]}}))).await;
+    events(ask(&world, &json!({"permissions": {"allowlist": ["bash"]}}))).await;
     let asked = world.agent.question();
     assert!(!asked.approvals && asked.standing_grants.is_empty());
 }
@@ -483,7 +483,7 @@ async fn what_cannot_be_a_request_is_400_with_its_reason() {
     }
     let refused = Act::Refuse(tonic::Status::invalid_argument("there is no model `x`"));
     let world = World::new(config(), refused).await;
-    let (status, answer) = reply(ask(&world, json!({"model": "x"}))).await;
+    let (status, answer) = reply(ask(&world, &json!({"model": "x"}))).await;
     assert_eq!((status, answer), (400, json!({"error": "there is no model `x`"})));
 }
 
@@ -509,7 +509,7 @@ async fn work_by_code_is_told_and_its_answer_said() {
     ];
     let world = World::new(config(), Act::Play(kinds)).await;
     let body = json!({"mode": "rlm", "context": "long", "maxIterations": 3, "maxDepth": 1});
-    let events: Vec<_> = events(ask(&world, body)).await.into_iter().map(|(_, data)| data).collect();
+    let events: Vec<_> = events(ask(&world, &body)).await.into_iter().map(|(_, data)| data).collect();
     let asked = world.agent.question();
     let rlm = asked.rlm.unwrap();
     assert_eq!((rlm.context.as_str(), rlm.max_iterations, rlm.max_depth), ("long", 3, Some(1)));

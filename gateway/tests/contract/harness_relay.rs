@@ -43,7 +43,7 @@ async fn world_with(calls: &[&str], prefixes: &[&str]) -> World {
 
 /// The ids of the relays of a run, while its stream stays open.
 async fn relays(world: &World, count: usize) -> (reqwest::Response, Vec<String>) {
-    let mut stream = ask(world, json!({})).send().await.unwrap();
+    let mut stream = ask(world, &json!({})).send().await.unwrap();
     let mut text = String::new();
     while text.matches("event: relay").count() < count || !text.ends_with("\n\n") {
         text.push_str(std::str::from_utf8(&stream.chunk().await.unwrap().unwrap()).unwrap());

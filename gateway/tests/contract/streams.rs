@@ -154,7 +154,7 @@ async fn a_reader_that_stops_reading_holds_nothing_up_and_is_dropped() {
     };
     let most = 20_000;
     let config = Config { stalled_reader: Duration::from_millis(500), ..Config::default() };
-    let world = World::new(config, Act::Flood(event, most)).await;
+    let world = World::new(config, Act::Flood(Box::new(event), most)).await;
     let _unread = world.ask(STREAM).send().await.unwrap();
     timeout(DEADLINE, world.agent.left.notified()).await.expect("the reader is kept");
     let sent = world.agent.sent.load(Ordering::SeqCst);

@@ -92,7 +92,7 @@ impl Clusters {
 
     fn add(&self, joined: &Joined, member: Arc<Member>) {
         let mut connected = self.connected();
-        connected.entry(joined.clone()).or_default().add(member);
+        connected.entry(joined.clone()).or_default().add(&member);
         report(&connected);
     }
 

@@ -58,7 +58,7 @@ pub(super) async fn run(context: Context, flags: cli::Executor) -> anyhow::Resul
         executor.shutdown().await;
         Ok(())
     };
-    let all = async { tokio::try_join!(listening, linked, ended).map(drop) };
+    let all = Box::pin(async { tokio::try_join!(listening, linked, ended).map(drop) });
     with_metrics(metrics, &telemetry, &shutdown, all).await
 }
 

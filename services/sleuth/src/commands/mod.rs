@@ -62,8 +62,8 @@ async fn dispatch(Cli { general, command }: Cli) -> anyhow::Result<ExitCode> {
     let client = || Context::new(&general, "sleuth", CLIENT_LOG);
     match command {
         Command::Serve(flags) => serve::run(server("sleuth")?, flags).await?,
-        Command::Agent(flags) => agent::run(server("sleuth-agent")?, flags).await?,
-        Command::Executor(flags) => executor::run(server("sleuth-executor")?, flags).await?,
+        Command::Agent(flags) => Box::pin(agent::run(server("sleuth-agent")?, flags)).await?,
+        Command::Executor(flags) => Box::pin(executor::run(server("sleuth-executor")?, flags)).await?,
         Command::Gateway(flags) => gateway::run(server("sleuth-gateway")?, flags).await?,
         Command::Ask(flags) => return ask::run(client()?, flags).await,
         Command::Models(flags) => models::run(client()?, flags).await?,
@@ -84,6 +84,8 @@ async fn with_metrics(
     shutdown: &CancellationToken,
     serving: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
+    // It is large, and futures are copied on their way here.
+    let serving = Box::pin(serving);
     match address {
         None => serving.await,
         Some(address) => {

@@ -50,10 +50,10 @@ impl Pool {
     }
 
     /// Adds one, in the place of one with its name.
-    pub(crate) fn add(&self, new: Arc<Member>) {
+    pub(crate) fn add(&self, new: &Arc<Member>) {
         self.members.send_modify(|members| {
             let others = members.iter().filter(|member| member.name() != new.name()).cloned();
-            *members = others.chain([Arc::clone(&new)]).collect();
+            *members = others.chain([Arc::clone(new)]).collect();
         });
     }
 
@@ -218,7 +218,7 @@ mod tests {
         let (old, new) = (member("one"), member("one"));
         let pool = pool(&[Arc::clone(&old)]);
         let waits = pool.successor(&old);
-        let adds = async { pool.add(Arc::clone(&new)) };
+        let adds = async { pool.add(&new) };
         let (found, ()) = tokio::join!(waits, adds);
         assert!(found.is_some_and(|found| Arc::ptr_eq(&found, &new)));
         pool.remove(&old);
