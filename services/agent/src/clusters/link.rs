@@ -123,7 +123,7 @@ async fn hold(clusters: Clusters, joined: Joined, name: String, tunnel: Tunnel<I
         }
     }
     drop(client);
-    clusters.add(&joined, Arc::clone(&member));
+    clusters.add(&joined, &member);
     tracing::info!(account, cluster, executor = name, "an executor of a cluster is connected");
     tokio::select! {
         () = ended.cancelled() => {}

@@ -90,9 +90,9 @@ impl Clusters {
         &self.0.closing
     }
 
-    fn add(&self, joined: &Joined, member: Arc<Member>) {
+    fn add(&self, joined: &Joined, member: &Arc<Member>) {
         let mut connected = self.connected();
-        connected.entry(joined.clone()).or_default().add(&member);
+        connected.entry(joined.clone()).or_default().add(member);
         report(&connected);
     }
 
