@@ -81,7 +81,7 @@ async fn executor(folder: &Path, agent: SocketAddr, token: &str) -> Sleuth {
 
 async fn connected(agent: &mut AgentClient<Channel>) -> Vec<String> {
     let answer = agent.list_clusters(ListClustersRequest { caller: None }).await.unwrap().into_inner();
-    answer.clusters.into_iter().map(|cluster| cluster.name).collect()
+    answer.clusters.into_iter().map(|cluster| cluster.name).filter(|name| name != "local").collect()
 }
 
 async fn until_connected(agent: &mut AgentClient<Channel>, clusters: &[&str]) {

@@ -46,8 +46,6 @@ pub struct Config {
     /// Answer a question for an unknown model with the default model, as HolmesGPT does, instead of refusing
     /// it. Default: off.
     pub unknown_model_falls_back: bool,
-    /// Name of the cluster that the agent's own executor sees. Default: `local`.
-    pub cluster_name: Option<String>,
     /// What `GET /metrics` returns. Default: nothing.
     pub metrics: MetricsText,
 }
@@ -72,7 +70,6 @@ impl Default for Config {
             drain: Duration::from_secs(20),
             model_list_as_string: false,
             unknown_model_falls_back: false,
-            cluster_name: None,
             metrics: MetricsText::default(),
         }
     }

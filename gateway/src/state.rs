@@ -19,9 +19,6 @@ use crate::{
     upstream::{Started, Upstream},
 };
 
-/// How the cluster of the agent's own executor is called where nobody named it.
-const UNNAMED_CLUSTER: &str = "local";
-
 /// What all requests share.
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -72,16 +69,7 @@ impl Shared {
 
     /// The clusters that an account can ask about now.
     pub(crate) async fn clusters(&self, asker: &Asker) -> Result<Vec<String>, Problem> {
-        let mut clusters = self.upstream.clusters(&asker.caller).await?;
-        if clusters.iter().all(|name| name != self.own_cluster()) {
-            clusters.push(self.own_cluster().to_owned());
-        }
-        Ok(clusters)
-    }
-
-    /// The cluster of the agent's own executors.
-    pub(crate) fn own_cluster(&self) -> &str {
-        self.config.cluster_name.as_deref().unwrap_or(UNNAMED_CLUSTER)
+        Ok(self.upstream.clusters(&asker.caller).await?)
     }
 
     async fn read(

@@ -64,9 +64,7 @@ async fn chat(
     let about = request::about(&body)?;
     let cluster = cluster::choose(&about, &asker, &shared).await?;
     let mut question = request::question(&body, &about)?;
-    if cluster != shared.own_cluster() {
-        question.chat.cluster.clone_from(&cluster);
-    }
+    question.chat.cluster.clone_from(&cluster);
     again.mark(&route, &body, &mut question.chat);
     if again.cursor.is_none() {
         question.decided.apply(&mut question.chat, shared.approvals.as_ref(), asker.decides())?;

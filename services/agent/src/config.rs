@@ -21,7 +21,7 @@ pub struct Config {
     pub hands_over: bool,
     /// How long runs may go on after the agent was asked to end.
     pub drain_time: Duration,
-    /// Name of the cluster that the tools see, for the prompt.
+    /// Name of the cluster that the agent's own executors see: for the prompt, and for questions that name it.
     pub cluster_name: Option<String>,
     /// The only prompt sections that may be on; `None` leaves it to the defaults and the requests.
     pub enabled_prompts: Option<EnabledPrompts>,
@@ -33,6 +33,13 @@ pub struct Config {
     pub tool_result_tokens: u64,
     /// Bytes that one request may have.
     pub max_request_bytes: usize,
+}
+
+impl Config {
+    /// How the cluster of the agent's own executors is called.
+    pub(crate) fn own_cluster(&self) -> &str {
+        self.cluster_name.as_deref().unwrap_or("local")
+    }
 }
 
 impl Default for Config {

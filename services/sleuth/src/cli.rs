@@ -70,7 +70,7 @@ pub(crate) enum Command {
     Models(Client),
     /// List the tools that models may use.
     Tools(Client),
-    /// List the clusters whose executors have dialled in to a server.
+    /// List the clusters that a server reaches: its own, and those whose executors have dialled in.
     Clusters(Server),
     /// List, inspect and cancel the runs of a server.
     Runs(Runs),
@@ -264,7 +264,7 @@ pub(crate) struct Answering {
     /// YAML file with models, in HolmesGPT's `modelList` format.
     #[arg(long, env = "MODEL_LIST_FILE_LOCATION", value_name = "FILE")]
     pub(crate) model_list: Option<PathBuf>,
-    /// Name of the Kubernetes cluster, for the prompt.
+    /// Name of the Kubernetes cluster, for the prompt and for questions that name it. [default: local]
     #[arg(long, env = "CLUSTER_NAME", value_name = "NAME")]
     pub(crate) cluster_name: Option<String>,
     /// Folder with runbooks and skills of your own, each a file NAME/SKILL.md; or with HolmesGPT's catalog.json.
@@ -333,7 +333,7 @@ pub(crate) struct Ask {
     /// Name of the model that answers; `sleuth models` lists them.
     #[arg(long, short, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// The cluster whose executors look; `sleuth clusters` lists them. A server's own executors unless given.
+    /// The cluster whose executors look; `sleuth clusters` lists them. The server's own unless given.
     #[arg(long, value_name = "NAME", default_value = "")]
     pub(crate) cluster: String,
     /// Text file that belongs to the question, such as a log. Can be given several times.

@@ -94,6 +94,12 @@ impl ClusterLink for Link {
                 joined.cluster
             )));
         }
+        if joined.cluster == self.clusters.own() {
+            return Err(Status::already_exists(format!(
+                "this agent's own cluster is called `{}`: join with another name",
+                joined.cluster
+            )));
+        }
         let (to, out) = mpsc::channel(BACKLOG);
         let welcome = link_response::Kind::Welcome(Welcome { cluster: joined.cluster.clone() });
         tokio::spawn(hold(self.clusters.clone(), joined, hello.executor, Tunnel::new(incoming(from), to)));

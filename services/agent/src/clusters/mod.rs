@@ -40,11 +40,13 @@ pub trait Admission: Send + Sync + 'static {
 }
 
 /// The clusters that are connected here. Clones are the same.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Clusters(Arc<Shared>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
+    /// How the cluster of the agent's own executors is called.
+    own: String,
     connected: Mutex<BTreeMap<Joined, Arc<Pool>>>,
     closing: CancellationToken,
 }
@@ -62,6 +64,16 @@ fn among(names: &[String]) -> String {
 }
 
 impl Clusters {
+    pub(crate) fn new(own: &str) -> Self {
+        let (connected, closing) = (Mutex::default(), CancellationToken::new());
+        Self(Arc::new(Shared { own: own.to_owned(), connected, closing }))
+    }
+
+    /// The name that no cluster can have that dials in.
+    pub(crate) fn own(&self) -> &str {
+        &self.0.own
+    }
+
     /// Names of the connected clusters of an account, and the executors of each, in their order.
     pub(crate) fn list(&self, account: &str) -> Vec<(String, Vec<Arc<Member>>)> {
         let connected = self.connected();

@@ -140,9 +140,9 @@ impl agent_server::Agent for Service {
         request: Request<ListClustersRequest>,
     ) -> Result<Response<ListClustersResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
-        let connected = self.runs.tools().clusters().list(account(request.caller.as_ref()));
+        let reach = self.runs.tools().reach(account(request.caller.as_ref()));
         let only = request.caller.map(|caller| caller.clusters).unwrap_or_default();
-        let reached = connected.into_iter().filter(|(name, _)| only.is_empty() || only.contains(name));
+        let reached = reach.into_iter().filter(|(name, _)| only.is_empty() || only.contains(name));
         Ok(Response::new(answer::clusters(reached)))
     }
 

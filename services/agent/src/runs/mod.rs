@@ -223,7 +223,9 @@ impl Runs {
         };
         let prompt = Prompt {
             sections: &question.sections,
-            cluster_name: self.config.cluster_name.as_deref(),
+            cluster_name: Some(question.cluster.as_str())
+                .filter(|named| !named.is_empty())
+                .or(self.config.cluster_name.as_deref()),
             offer: &offer,
             runbooks: &self.config.runbooks,
             matching: &matching,

@@ -16,7 +16,7 @@ use wire::executor::{self, Verdict};
 use super::{
     Interpreter, Offer,
     call::{self, Context, Running},
-    executors::{Pool, Wish},
+    executors::{Member, Pool, Wish},
     rules::Judged,
 };
 
@@ -41,6 +41,11 @@ pub(super) struct Executor {
 impl Executor {
     pub(super) fn new(pool: Arc<Pool>) -> Self {
         Self { pool, last: Arc::default() }
+    }
+
+    /// All of them.
+    pub(super) fn members(&self) -> Vec<Arc<Member>> {
+        self.pool.members().to_vec()
     }
 
     /// What there is now, or what there was if no executor answers.

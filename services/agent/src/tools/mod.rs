@@ -13,7 +13,7 @@ mod rules;
 mod runbook;
 mod subagent;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use domain::{
     CallId, ClientTool, Permission, Printed, Subagents, ToolCall, ToolPlan, ToolProfile, ToolResult,
@@ -28,7 +28,7 @@ use crate::{
 };
 use client::ClientTools;
 use executor::Executor;
-use executors::Discovered;
+use executors::{Discovered, Member};
 use kept::KeptResults;
 use rules::Judged;
 use runbook::FetchRunbook;
@@ -76,11 +76,12 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    pub(crate) fn new(executors: Discovered, runbooks: Runbooks) -> Self {
+    /// `own` is how the cluster of the agent's own executors is called.
+    pub(crate) fn new(executors: Discovered, runbooks: Runbooks, own: &str) -> Self {
         Self {
             executor: Executor::new(Arc::clone(executors.pool())),
             _executors: executors,
-            clusters: Clusters::default(),
+            clusters: Clusters::new(own),
             runbooks: FetchRunbook::new(runbooks),
             client: ClientTools::default(),
             kept: KeptResults::default(),
@@ -88,13 +89,21 @@ impl Tools {
         }
     }
 
-    /// The same with the executors of a cluster of an account; the agent's own if none is named.
+    /// The same with the executors of a cluster of an account; the agent's own if none is named, or theirs is.
     pub(crate) fn of(&self, account: &str, cluster: &str) -> Result<Self, NotConnected> {
-        if cluster.is_empty() {
+        if cluster.is_empty() || cluster == self.clusters.own() {
             return Ok(self.clone());
         }
         let executor = Executor::new(self.clusters.pool(account, cluster)?);
         Ok(Self { executor, ..self.clone() })
+    }
+
+    /// The clusters that an account can reach, and the executors of each, in the order of their names.
+    pub(crate) fn reach(&self, account: &str) -> BTreeMap<String, Vec<Arc<Member>>> {
+        let own = (self.clusters.own().to_owned(), self.executor.members());
+        let mut reach: BTreeMap<_, _> = self.clusters.list(account).into_iter().chain([own]).collect();
+        reach.retain(|_, members| !members.is_empty());
+        reach
     }
 
     /// The clusters that are connected.

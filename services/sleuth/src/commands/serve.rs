@@ -27,7 +27,6 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     let key = signing_key(data.as_ref())?;
     let tls = server_tls(&flags.tls)?;
     let gateway = Config {
-        cluster_name: file.cluster_name(&flags.answering),
         tls: tls.clone(),
         ..file.gateway(&flags.http, &flags.access, key.clone(), MetricsText::new(telemetry.metrics()))?
     };
