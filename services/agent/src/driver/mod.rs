@@ -20,7 +20,7 @@ use domain::{
 use model::{Model, ToolSpec};
 use runtime::clock;
 use store::{Batch, Lease, Store};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::Instrument as _;
 
@@ -36,6 +36,8 @@ use crate::{
     tools::{CodeInput, Context, Interpreter, Tools},
 };
 
+/// Pause before a log is told again that its run is left.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Inputs that are taken into account before their events are published together.
 const BATCH: usize = 128;
 
@@ -68,6 +70,15 @@ impl Setup {
         let known = self.specs.iter().any(|spec| spec.name == tool);
         if known { tool.to_owned() } else { "unknown".to_owned() }
     }
+}
+
+/// How a run is after a step of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Taken {
+    GoesOn,
+    Ended,
+    /// It goes on, but not here.
+    Leave,
 }
 
 /// The owner of a run.
@@ -111,14 +122,16 @@ impl Driver {
     /// Drives the run to its end.
     pub(crate) async fn drive(mut self) {
         let moves = self.begin();
-        let mut ended = self.take(moves).await;
+        let mut taken = self.take(moves).await;
         self.takes_over = false;
-        while !ended {
-            let Some(moves) = self.next().await else {
-                // Everything that goes on is dropped with this, and left as it is elsewhere.
-                return self.leave().await;
+        while let Taken::GoesOn = taken {
+            taken = match self.next().await {
+                Some(moves) => self.take(moves).await,
+                None => Taken::Leave,
             };
-            ended = self.take(moves).await;
+        }
+        if let Taken::Leave = taken {
+            return self.leave().await;
         }
         let outcome = self.family.main().outcome();
         self.setup.progress.ended(outcome);
@@ -143,10 +156,16 @@ impl Driver {
         moves
     }
 
-    /// Leaves the run to another agent.
+    /// Leaves the run to whoever takes it over. What goes on elsewhere is left as it is there.
     async fn leave(self) {
-        if let Err(error) = self.setup.log.release(self.setup.lease.clone()).await {
-            tracing::warn!(%error, "a run is left, and its log does not know");
+        let Setup { log, lease, context, .. } = self.setup;
+        drop((self.work, self.code, self.inputs, self.mail));
+        while let Err(error) = log.release(lease.clone()).await {
+            tracing::warn!(%error, "a run is left, and its log does not know yet");
+            // Of an agent that ends, the log finds out by itself.
+            if context.leaving.run_until_cancelled(sleep(PAUSE)).await.is_none() {
+                return;
+            }
         }
     }
 
@@ -202,27 +221,29 @@ impl Driver {
         }
     }
 
-    /// Publishes, then acts. True once the run has ended.
-    async fn take(&mut self, mut moves: Vec<Move>) -> bool {
-        let mut ended = false;
+    /// Publishes, then acts.
+    async fn take(&mut self, mut moves: Vec<Move>) -> Taken {
+        let mut taken = Taken::GoesOn;
         while !moves.is_empty() {
             let entries: Vec<_> = moves.iter_mut().flat_map(Entry::of).collect();
             self.setup.context.remember(entries.iter().map(|entry| &entry.kind));
             if let Err(error) = self.publish(batch::merged(entries)).await {
-                // Whatever the log has not taken has not happened: nobody may see more of this run.
-                tracing::error!(%error, "a run cannot publish and ends");
-                return true;
+                // Whatever the log has not taken has not happened: it is folded again by whoever goes on.
+                tracing::error!(%error, "a run cannot publish and is left");
+                return Taken::Leave;
             }
             let mut more = Vec::new();
             for Move { agent, step, .. } in moves {
                 for effect in step.effects {
-                    ended |= agent == AgentId::main() && effect == Effect::Finish;
+                    if agent == AgentId::main() && effect == Effect::Finish {
+                        taken = Taken::Ended;
+                    }
                     more.extend(self.perform(&agent, effect));
                 }
             }
             moves = more;
         }
-        ended
+        taken
     }
 
     async fn publish(&mut self, entries: Vec<Entry>) -> Result<(), store::Error> {

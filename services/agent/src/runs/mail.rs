@@ -1,10 +1,10 @@
 //! What other agents tell the driver of a run, through the inbox of its log.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use domain::{CallId, Input, LogId};
 use store::{Head, Posted, Store};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 
 use super::{Progress, settle};
 
@@ -14,6 +14,9 @@ pub(super) const CANCEL: &str = "cancel";
 pub(super) const SETTLED: &str = "settled/";
 /// Beginning of the keys that say that somebody reads the run.
 pub(super) const READING: &str = "reading/";
+
+/// Pause before an inbox is read again that could not be.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The inbox of a run that is driven here.
 pub(crate) struct Mail {
@@ -35,12 +38,12 @@ impl Mail {
 
     /// What has come, once something has. Dropping it loses nothing.
     pub(crate) async fn next(&mut self, progress: &Arc<Progress>) -> Vec<Input> {
-        let posted = match self.wait().await {
-            Ok(posted) => posted,
-            Err(error) => {
-                tracing::warn!(%error, "the inbox of a run cannot be read");
-                std::future::pending().await
+        let posted = loop {
+            match self.wait().await {
+                Ok(posted) => break posted,
+                Err(error) => tracing::warn!(%error, "the inbox of a run cannot be read now"),
             }
+            sleep(PAUSE).await;
         };
         let mut inputs = Vec::new();
         for entry in posted {
