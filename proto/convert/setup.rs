@@ -18,6 +18,7 @@ impl From<RunSetup> for wire::RunSetup {
             context_sha256: setup.context,
             standing_grants: setup.standing,
             keeper: setup.keeper,
+            executor_labels: setup.labels.into_iter().collect(),
             permissions: setup.permissions.map(Into::into),
         }
     }
@@ -35,6 +36,7 @@ impl From<wire::RunSetup> for RunSetup {
             context: setup.context_sha256,
             standing: setup.standing_grants,
             keeper: setup.keeper,
+            labels: setup.executor_labels.into_iter().collect(),
             permissions: setup.permissions.map(Into::into),
         }
     }

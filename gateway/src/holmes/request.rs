@@ -19,6 +19,8 @@ use super::{
 const IMAGES: &str = "images";
 const RESPONSE_FORMAT: &str = "response_format";
 const BEHAVIOR_CONTROLS: &str = "behavior_controls";
+/// Ours: HolmesGPT has one executor, itself.
+const EXECUTOR_LABELS: &str = "executor_labels";
 
 /// A valid request.
 #[derive(Debug)]
@@ -57,6 +59,7 @@ pub(crate) fn parse(body: &[u8], streams: bool) -> Result<Question, Problem> {
         client_tools,
         client_results,
         approvals: fields.flag("enable_tool_approval", false),
+        executor_labels: fields.executor_labels(),
         ..ChatRequest::default()
     };
     let stream = fields.flag("stream", false) || streams;
@@ -75,6 +78,16 @@ impl Fields<'_> {
             (key, self.boolean(value, &path))
         });
         controls.collect()
+    }
+
+    fn executor_labels(&mut self) -> HashMap<String, String> {
+        let Some(value) = self.get(EXECUTOR_LABELS) else { return HashMap::new() };
+        let labels = self.members(value, Kind::Dict, &[Loc::Key(EXECUTOR_LABELS)]).unwrap_or_default();
+        let labels = labels.into_iter().map(|(key, value)| {
+            let path = [Loc::Key(EXECUTOR_LABELS), Loc::Member(key.clone())];
+            (key, self.text(value, &path))
+        });
+        labels.collect()
     }
 
     fn response_format(&mut self) -> String {

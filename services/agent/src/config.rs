@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::Limits;
+use domain::{Labels, Limits};
 
 use crate::{prompt::EnabledPrompts, runbooks::Runbooks};
 
@@ -23,6 +23,8 @@ pub struct Config {
     pub drain_time: Duration,
     /// Name of the cluster that the agent's own executors see: for the prompt, and for questions that name it.
     pub cluster_name: Option<String>,
+    /// What its own executors must be called to be given work.
+    pub executor_labels: Labels,
     /// The only prompt sections that may be on; `None` leaves it to the defaults and the requests.
     pub enabled_prompts: Option<EnabledPrompts>,
     /// What models may read of known problems.
@@ -52,6 +54,7 @@ impl Default for Config {
             hands_over: false,
             drain_time: Duration::from_secs(20),
             cluster_name: None,
+            executor_labels: Labels::new(),
             enabled_prompts: None,
             runbooks: Runbooks::default(),
             tool_result_percent: 15,

@@ -54,7 +54,7 @@ impl std::fmt::Debug for Agent {
 impl Agent {
     /// An agent that asks these models, calls the tools of these executors and writes to `log`.
     pub fn new(config: Config, models: Catalogue, executors: Discovered, log: Arc<dyn Store>) -> Self {
-        let tools = Tools::new(executors, config.runbooks.clone(), config.own_cluster());
+        let tools = Tools::new(executors, &config);
         let runs = Arc::new(Runs::new(config, models, tools, log));
         Self { sessions: Arc::new(Sessions::new(Arc::clone(&runs))), runs }
     }

@@ -1,7 +1,7 @@
 //! The log of a run: an ordered list of events from which everything else can be derived.
 
 use crate::{
-    AgentId, Approval, CallId, Ceiling, ClientTool, CodeOutput, ContextSize, Gate, Limits, Message,
+    AgentId, Approval, CallId, Ceiling, ClientTool, CodeOutput, ContextSize, Gate, Labels, Limits, Message,
     MessageId, OutputStream, Permission, Permissions, QuestionId, Rlm, RunId, ToolCall, ToolProfile,
     ToolResult, Totals, Usage,
 };
@@ -278,6 +278,8 @@ pub struct RunSetup {
     pub standing: Vec<Vec<u8>>,
     /// The cluster whose executors run its tools; empty for the agent's own executors.
     pub cluster: String,
+    /// What the executors of its tools are called, beside what the agent asks for.
+    pub labels: Labels,
     /// Who wants the run to go on without reading it, in words of its own; empty if only readers do.
     pub keeper: String,
     /// The client's rules about calls, if it has any.

@@ -1,8 +1,11 @@
 //! Tool calls from the run's point of view: what is planned, and what came of it.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use crate::{CallId, RunId};
+
+/// What an executor is called by its operator, such as `cluster` = `prod`.
+pub type Labels = BTreeMap<String, String>;
 
 /// What the owner of a tool says of a call before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]

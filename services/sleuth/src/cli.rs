@@ -133,6 +133,11 @@ pub(crate) struct Agent {
     /// [default: http://127.0.0.1:50052]
     #[arg(long, env = "SLEUTH_EXECUTOR", value_name = "URL")]
     pub(crate) executor: Option<String>,
+    /// Give work only to those of them that have these labels (SLEUTH_EXECUTOR_LABELS of the executor). The label
+    /// `toolset` is that of all toolsets of an executor that work.
+    #[arg(long, env = "SLEUTH_EXECUTOR_SELECTOR", value_name = "KEY=VALUE", value_delimiter = ',')]
+    #[arg(value_parser = label)]
+    pub(crate) executor_selector: Option<Vec<(String, String)>>,
     /// Where to serve /metrics and /healthz over HTTP. Not served unless given.
     #[arg(long, env = "SLEUTH_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
@@ -541,4 +546,10 @@ mod tests {
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
     }
+}
+
+/// A label as an operator writes it.
+fn label(text: &str) -> Result<(String, String), &'static str> {
+    let pair = text.split_once('=').map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
+    pair.filter(|(key, _)| !key.is_empty()).ok_or("labels are pairs KEY=VALUE")
 }

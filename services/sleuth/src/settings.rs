@@ -4,7 +4,7 @@
 use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
-use domain::Limits;
+use domain::{Labels, Limits};
 use grants::SigningKey;
 use runtime::{auth::ApiKey, telemetry};
 use store::Retention;
@@ -24,6 +24,7 @@ pub(crate) struct File {
     metrics: Option<String>,
     agent: Option<String>,
     executor: Option<String>,
+    executor_selector: Option<Labels>,
     cors_origins: Option<Vec<String>>,
     allowed_hosts: Option<Vec<String>>,
     model_list: Option<PathBuf>,
@@ -114,6 +115,12 @@ impl File {
     /// Where an executor is.
     pub(crate) fn executor_url(&self, flag: Option<&str>) -> String {
         first(flag, self.executor.as_deref(), "http://127.0.0.1:50052")
+    }
+
+    /// The labels that executors must have.
+    pub(crate) fn executor_selector(&self, flag: Option<Vec<(String, String)>>) -> Labels {
+        let named = flag.map(|labels| labels.into_iter().collect());
+        named.or_else(|| self.executor_selector.clone()).unwrap_or_default()
     }
 
     /// The file with more toolsets, if there is one.

@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use domain::ToolProfile;
 use futures_util::{Stream, StreamExt as _, future::ready, stream};
 use hyper_util::rt::TokioIo;
 use runtime::{auth, tunnel::Tunnel};
@@ -116,7 +117,7 @@ async fn hold(clusters: Clusters, joined: Joined, name: String, tunnel: Tunnel<I
     let member = Member::dialled_in(name.clone(), transport(channel(tunnel)));
     let mut client = member.client();
     match timeout(HELLO_TIME, client.list_tools(ListToolsRequest::default())).await {
-        Ok(Ok(list)) => member.told(list.get_ref()),
+        Ok(Ok(list)) => member.told(ToolProfile::default(), list.into_inner()),
         failed => {
             tracing::warn!(
                 account,

@@ -42,6 +42,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         profile: if rlm.is_some() { ToolProfile::Rlm } else { profile(&request.profile)? },
         permissions: request.permissions.map(Into::into),
         cluster: cluster(request.cluster, request.caller.as_ref())?,
+        labels: request.executor_labels.into_iter().collect(),
         form: form(&request.response_format_json)?,
         sections: Sections::choose(config.enabled_prompts.as_ref(), &request.behavior_controls),
         files: request.files.into_iter().map(|file| File { name: file.name, text: file.text }).collect(),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::{
-    AgentId, ClientTool, ContextSize, Event, EventKind, Family, Image, Limits, LogId, Message, Part,
+    AgentId, ClientTool, ContextSize, Event, EventKind, Family, Image, Labels, Limits, LogId, Message, Part,
     Permissions, Rlm, Role, Run, RunId, RunSetup, RunStarted, Subagents, Timestamp, ToolProfile, tokens,
 };
 use model::{Catalogue, Model, UnknownModel};
@@ -77,6 +77,8 @@ pub(crate) struct Question {
     pub permissions: Option<Permissions>,
     /// The cluster whose executors run them; empty for the agent's own.
     pub cluster: String,
+    /// What these executors must be called.
+    pub labels: Labels,
     pub form: Option<Form>,
     pub sections: Sections,
     pub files: Vec<File>,
@@ -190,7 +192,7 @@ impl Runs {
         if !is_asked && settled.is_empty() {
             return Err(Refusal::NothingToDo);
         }
-        let tools = self.tools.of(&question.account, &question.cluster)?;
+        let tools = self.tools.of(&question.account, &question.cluster, &question.labels)?;
         let offer = tools.offer(question.profile).await?;
         let result_tokens = self.tool_result_tokens(model.info().context_window);
         let (tools, offer) =
@@ -412,6 +414,7 @@ fn started(
             profile: context.profile,
             context: question.rlm.as_ref().map(|(_, input)| digest(input)).unwrap_or_default(),
             cluster: question.cluster.clone(),
+            labels: question.labels.clone(),
             standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
             keeper: question.keeper.clone(),
             permissions: question.permissions.clone(),

@@ -156,7 +156,7 @@ impl Runs {
             "" => None,
             text => serde_json::from_str(text).ok().and_then(|format| Form::read(format).ok().flatten()),
         };
-        let tools = self.tools.of(&started.account, &started.setup.cluster)?;
+        let tools = self.tools.of(&started.account, &started.setup.cluster, &started.setup.labels)?;
         let offer = tools.offer(started.setup.profile).await?;
         let result_tokens = self.tool_result_tokens(started.context_window);
         let (tools, offer) =

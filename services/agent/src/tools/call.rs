@@ -330,7 +330,8 @@ impl Execution {
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
             interpreter: None,
         };
-        let wish = Wish { not: &self.lost, near: context.files(), once: true };
+        let tool = Some((context.profile, call.name.as_str()));
+        let wish = Wish { not: &self.lost, tool, near: context.files(), once: true };
         let asked = self.pool.ask(wish, |mut client| {
             let (mut request, own, context) = (request.clone(), self.interpreter.clone(), context.clone());
             async move {
@@ -358,7 +359,8 @@ impl Execution {
             profile: context.profile.name().to_owned(),
             ..executor::PlanRequest::default()
         };
-        let wish = Wish { not: &self.lost, near: context.files(), once: false };
+        let tool = Some((context.profile, call.name.as_str()));
+        let wish = Wish { not: &self.lost, tool, near: context.files(), once: false };
         let asked = self.pool.ask(wish, |mut client| {
             let request = traced(request.clone());
             async move { client.plan(request).await }

@@ -6,9 +6,8 @@ use std::{
     time::Duration,
 };
 
-use domain::{Approval, Permission, Printed, ToolCall, ToolPlan, ToolProfile, ToolVerdict};
+use domain::{Approval, Labels, Permission, Printed, ToolCall, ToolPlan, ToolProfile, ToolVerdict};
 use futures_util::future::join_all;
-use model::ToolSpec;
 use tokio::time::{sleep, timeout};
 use tonic::{Code, Status};
 use wire::executor::{self, Verdict};
@@ -16,7 +15,8 @@ use wire::executor::{self, Verdict};
 use super::{
     Interpreter, Offer,
     call::{self, Context, Running},
-    executors::{Member, Pool, Wish},
+    executors::{Member, Pool, Wish, is_lost},
+    offered,
     rules::Judged,
 };
 
@@ -43,49 +43,59 @@ impl Executor {
         Self { pool, last: Arc::default() }
     }
 
+    /// The same with only those executors that have these labels too.
+    pub(super) fn labelled(&self, labels: &Labels) -> Self {
+        Self::new(Arc::new(self.pool.labelled(labels)))
+    }
+
     /// All of them.
     pub(super) fn members(&self) -> Vec<Arc<Member>> {
         self.pool.members().to_vec()
     }
 
-    /// What there is now, or what there was if no executor answers.
+    /// What they have together now, and what those had that do not answer.
     pub(super) async fn offer(&self, profile: ToolProfile) -> Result<Offer, NoExecutor> {
-        let asked = self.ask(profile).await;
+        let looked = self.look(profile).await;
+        let lists: Vec<_> = self.pool.members().iter().filter_map(|member| member.list(profile)).collect();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        match asked {
-            Ok(offer) => {
-                last.insert(profile, offer.clone());
-                Ok(offer)
-            }
-            Err(status) => last.get(&profile).cloned().ok_or_else(|| NoExecutor(status.message().to_owned())),
+        if lists.is_empty() {
+            return last.get(&profile).cloned().ok_or_else(|| looked.err().unwrap_or_else(|| self.nobody()));
         }
+        let offer = offered::union(&lists);
+        last.insert(profile, offer.clone());
+        Ok(offer)
     }
 
     /// Whether an executor answers now.
     pub(super) async fn check(&self) -> Result<(), NoExecutor> {
-        self.ask(ToolProfile::default())
-            .await
-            .map(drop)
-            .map_err(|status| NoExecutor(status.message().to_owned()))
+        self.look(ToolProfile::default()).await
     }
 
-    async fn ask(&self, profile: ToolProfile) -> Result<Offer, Status> {
-        let list = async {
-            self.pool.filled().await;
-            let asked = self.pool.ask(Wish::default(), |mut client| async move {
-                let profile = profile.name().to_owned();
-                let asked = executor::ListToolsRequest { caller: None, profile };
-                client.list_tools(call::traced(asked)).await
-            });
-            asked.await
-        };
-        let (list, member) = within(list).await?;
-        let list = list.into_inner();
-        member.told(&list);
-        let toolsets = list.tools.iter().map(|tool| tool.toolset.clone()).collect();
-        let specs = list.tools.into_iter().map(spec).collect::<Result<_, _>>()?;
-        let instructions = list.toolsets.into_iter().filter_map(instructions).collect();
-        Ok(Offer { specs, toolsets, instructions })
+    /// Asks all of them what they have.
+    async fn look(&self, profile: ToolProfile) -> Result<(), NoExecutor> {
+        let silent = |status: Status| NoExecutor(status.message().to_owned());
+        within(async { Ok(self.pool.filled().await) }).await.map_err(silent)?;
+        let all = self.pool.candidates();
+        let anybody = all.iter().any(|member| member.works());
+        let asked =
+            all.iter().filter(|member| member.works() || !anybody).map(|member| list(member, profile));
+        let answers = join_all(asked).await;
+        let here = self.pool.members();
+        let ours = |name: &str| here.iter().any(|member| member.name() == name);
+        let mut missing = self.nobody();
+        for answer in answers {
+            match answer {
+                Ok(name) if ours(&name) => return Ok(()),
+                Ok(_) => {}
+                Err(status) => missing = silent(status),
+            }
+        }
+        Err(missing)
+    }
+
+    fn nobody(&self) -> NoExecutor {
+        let labels: Vec<_> = self.pool.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
+        NoExecutor(format!("none has the labels {}", labels.join(", ")))
     }
 
     /// Has a call judged. One that cannot be judged must not run.
@@ -102,7 +112,9 @@ impl Executor {
             let (description, toolset, verdict) = (String::new(), None, ToolVerdict::Refuse(reason));
             Judged::harmless(ToolPlan { call: call.id.clone(), description, toolset, verdict })
         };
-        match within(self.judged(asked, context.files())).await {
+        let wish =
+            Wish { near: context.files(), tool: Some((context.profile, &call.name)), ..Wish::default() };
+        match within(self.judged(asked, wish)).await {
             Ok(answer) => {
                 let mut answer = answer.into_inner();
                 let description = std::mem::take(&mut answer.description);
@@ -121,10 +133,10 @@ impl Executor {
     async fn judged(
         &self,
         asked: executor::PlanRequest,
-        near: Option<&str>,
+        wish: Wish<'_>,
     ) -> Result<tonic::Response<executor::PlanResponse>, Status> {
         loop {
-            let judged = self.pool.ask(Wish { near, ..Wish::default() }, |mut client| {
+            let judged = self.pool.ask(wish, |mut client| {
                 let asked = call::traced(asked.clone());
                 async move { client.plan(asked).await }
             });
@@ -174,6 +186,23 @@ impl Executor {
     }
 }
 
+/// Has an executor say what it has.
+async fn list(member: &Member, profile: ToolProfile) -> Result<String, Status> {
+    let asked = executor::ListToolsRequest { caller: None, profile: profile.name().to_owned() };
+    match within(member.client().list_tools(call::traced(asked))).await {
+        Ok(list) => {
+            member.told(profile, list.into_inner());
+            Ok(member.name().to_owned())
+        }
+        Err(status) => {
+            if is_lost(&status) {
+                member.failed(&status);
+            }
+            Err(status)
+        }
+    }
+}
+
 fn judgement(answer: executor::PlanResponse) -> (ToolVerdict, Approval) {
     let verdict = answer.verdict();
     let facts = Approval {
@@ -195,21 +224,4 @@ fn judgement(answer: executor::PlanResponse) -> (ToolVerdict, Approval) {
 async fn within<T>(answer: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
     let late = || Status::deadline_exceeded(format!("no answer within {} s", ANSWER_TIME.as_secs()));
     timeout(ANSWER_TIME, answer).await.unwrap_or_else(|_| Err(late()))
-}
-
-fn spec(tool: executor::Tool) -> Result<ToolSpec, Status> {
-    let parameters = serde_json::from_str(&tool.parameters_json).map_err(|error| {
-        Status::internal(format!("the schema of tool {} is not JSON: {error}", tool.name))
-    })?;
-    Ok(ToolSpec { name: tool.name, description: tool.description, parameters })
-}
-
-fn instructions(toolset: executor::Toolset) -> Option<(String, String)> {
-    use executor::ToolsetStatus::{Disabled, Enabled, Failed, Unspecified};
-    let text = match toolset.status() {
-        Enabled => Some(toolset.instructions).filter(|text| !text.is_empty()),
-        Failed => Some(format!("Not available: {}", toolset.error)),
-        Disabled | Unspecified => None,
-    };
-    text.map(|text| (toolset.name, text))
 }

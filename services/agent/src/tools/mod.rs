@@ -8,6 +8,7 @@ mod code;
 mod executor;
 pub(crate) mod executors;
 mod kept;
+mod offered;
 mod result;
 mod rules;
 mod runbook;
@@ -16,7 +17,7 @@ mod subagent;
 use std::{collections::BTreeMap, sync::Arc};
 
 use domain::{
-    CallId, ClientTool, Permission, Printed, Subagents, ToolCall, ToolPlan, ToolProfile, ToolResult,
+    CallId, ClientTool, Labels, Permission, Printed, Subagents, ToolCall, ToolPlan, ToolProfile, ToolResult,
     ToolVerdict,
 };
 use futures_util::future::join_all;
@@ -24,7 +25,7 @@ use model::ToolSpec;
 
 use crate::{
     clusters::{Clusters, NotConnected},
-    runbooks::Runbooks,
+    config::Config,
 };
 use client::ClientTools;
 use executor::Executor;
@@ -76,25 +77,27 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    /// `own` is how the cluster of the agent's own executors is called.
-    pub(crate) fn new(executors: Discovered, runbooks: Runbooks, own: &str) -> Self {
+    pub(crate) fn new(executors: Discovered, config: &Config) -> Self {
         Self {
-            executor: Executor::new(Arc::clone(executors.pool())),
+            executor: Executor::new(Arc::new(executors.pool().labelled(&config.executor_labels))),
             _executors: executors,
-            clusters: Clusters::new(own),
-            runbooks: FetchRunbook::new(runbooks),
+            clusters: Clusters::new(config.own_cluster()),
+            runbooks: FetchRunbook::new(config.runbooks.clone()),
             client: ClientTools::default(),
             kept: KeptResults::default(),
             agents: StartAgent::default(),
         }
     }
 
-    /// The same with the executors of a cluster of an account; the agent's own if none is named, or theirs is.
-    pub(crate) fn of(&self, account: &str, cluster: &str) -> Result<Self, NotConnected> {
-        if cluster.is_empty() || cluster == self.clusters.own() {
-            return Ok(self.clone());
-        }
-        let executor = Executor::new(self.clusters.pool(account, cluster)?);
+    /// The same with the executors of a cluster of an account that have these labels; the agent's own executors if
+    /// no cluster is named, or theirs is.
+    pub(crate) fn of(&self, account: &str, cluster: &str, labels: &Labels) -> Result<Self, NotConnected> {
+        let own = cluster.is_empty() || cluster == self.clusters.own();
+        let executor = match own {
+            true if labels.is_empty() => return Ok(self.clone()),
+            true => self.executor.labelled(labels),
+            false => Executor::new(Arc::new(self.clusters.pool(account, cluster)?.labelled(labels))),
+        };
         Ok(Self { executor, ..self.clone() })
     }
 

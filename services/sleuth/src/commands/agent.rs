@@ -22,6 +22,7 @@ pub(super) async fn run(context: Context, flags: Agent) -> anyhow::Result<()> {
     let storage =
         Storage::open(file.place(&flags.storage, &flags.data)?, file.retention(&flags.storage)).await?;
     let config = agent::Config {
+        executor_labels: file.executor_selector(flags.executor_selector),
         disconnect_grace: file.disconnect_grace(&flags.storage, storage.lasts()),
         ..file.agent(&flags.answering)?
     };

@@ -43,6 +43,7 @@ impl Actor {
             subagents: domain::Subagents::default(),
             profile: domain::ToolProfile::default(),
             cluster: String::new(),
+            labels: domain::Labels::default(),
             standing: self.rest.standing_grants.iter().cloned().map(Into::into).collect(),
             session: self.log.as_str().to_owned(),
             permissions: None,

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use domain::ToolProfile;
 use runtime::{address, place::Place};
 use tokio::{
     net::lookup_host,
@@ -141,7 +142,7 @@ async fn probe(member: Arc<Member>) {
     let late = |_| Status::deadline_exceeded("it did not say who it is");
     let asked = timeout(ANSWER_TIME, client.list_tools(ListToolsRequest::default())).await;
     match asked.map_err(late).and_then(|answer| answer) {
-        Ok(list) => member.told(list.get_ref()),
+        Ok(list) => member.told(ToolProfile::default(), list.into_inner()),
         Err(status) => member.failed(&status),
     }
 }

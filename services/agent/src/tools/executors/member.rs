@@ -1,6 +1,7 @@
 //! One executor: how to speak to it, what it does for this agent now, and whether it works.
 
 use std::{
+    collections::HashMap,
     ops::Deref,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -9,14 +10,18 @@ use std::{
     time::Duration,
 };
 
+use domain::ToolProfile;
 use tokio::time::Instant;
 use tonic::{ConnectError, Status};
 use wire::{
     Transport,
-    executor::{ListToolsResponse, tool_executor_client::ToolExecutorClient},
+    executor::{ListToolsResponse, ToolsetStatus, tool_executor_client::ToolExecutorClient},
 };
 
 pub(crate) type Client = ToolExecutorClient<Transport>;
+
+/// The label of an executor for each of its toolsets that works, beside those that its operator gives it.
+const TOOLSET: &str = "toolset";
 
 /// How long an executor that failed is left alone; doubled with each failure, up to the longest.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -39,6 +44,8 @@ struct State {
     /// It failed, and is to be tried again then.
     out: Option<Instant>,
     instance: String,
+    /// What it said last of itself, for each profile that was asked about.
+    lists: HashMap<ToolProfile, Arc<ListToolsResponse>>,
 }
 
 /// A call that an executor does for this agent, for as long as this lives.
@@ -87,7 +94,7 @@ impl Member {
     }
 
     /// Whether it may be given work.
-    pub(super) fn works(&self) -> bool {
+    pub(crate) fn works(&self) -> bool {
         self.state().out.is_none()
     }
 
@@ -120,14 +127,39 @@ impl Member {
         }
     }
 
-    /// It said who it is.
-    pub(crate) fn told(&self, list: &ListToolsResponse) {
+    /// It said who it is, and what it has for a profile.
+    pub(crate) fn told(&self, profile: ToolProfile, list: ListToolsResponse) {
         self.answered();
         let mut state = self.state();
         if state.instance != list.instance {
             tracing::info!(executor = self.name, instance = list.instance, "an executor answers");
         }
         state.instance.clone_from(&list.instance);
+        state.lists.insert(profile, Arc::new(list));
+    }
+
+    /// What it said last that it has for a profile.
+    pub(crate) fn list(&self, profile: ToolProfile) -> Option<Arc<ListToolsResponse>> {
+        self.state().lists.get(&profile).cloned()
+    }
+
+    /// Whether it has a tool, as far as is known.
+    pub(super) fn has(&self, profile: ToolProfile, tool: &str) -> Option<bool> {
+        self.list(profile).map(|list| list.tools.iter().any(|own| own.name == tool))
+    }
+
+    /// Whether it is known to have all of these labels.
+    pub(super) fn is_labelled(&self, labels: &[(String, String)]) -> bool {
+        let state = self.state();
+        let has = |(key, value): &(String, String)| {
+            state.lists.values().any(|list| {
+                let works = |status| status == ToolsetStatus::Enabled;
+                list.labels.get(key) == Some(value)
+                    || key == TOOLSET
+                        && list.toolsets.iter().any(|own| own.name == *value && works(own.status()))
+            })
+        };
+        labels.iter().all(has)
     }
 
     /// The process that answers there, as far as is known.

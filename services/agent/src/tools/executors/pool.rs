@@ -5,15 +5,17 @@ use std::{
     sync::Arc,
 };
 
+use domain::{Labels, ToolProfile};
 use tokio::sync::watch;
 use tonic::{Code, Status};
 
 use super::member::{Busy, Client, Member, is_lost, is_unsent};
 
-/// Executors that can take each other's calls.
+/// Executors behind one name, or those of them that have certain labels.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    members: watch::Sender<Arc<[Arc<Member>]>>,
+    all: Arc<watch::Sender<Arc<[Arc<Member>]>>>,
+    labels: Vec<(String, String)>,
 }
 
 /// Which executors may take something, and how it may be sent.
@@ -21,6 +23,8 @@ pub(crate) struct Pool {
 pub(crate) struct Wish<'a> {
     /// Not these.
     pub not: &'a [String],
+    /// The tool that is called: who has it is asked first.
+    pub tool: Option<(ToolProfile, &'a str)>,
     /// What has the same key goes to the same executor while that works: it has something that the others have not.
     pub near: Option<&'a str>,
     /// It may be sent again only where it certainly did nothing.
@@ -34,24 +38,44 @@ pub(crate) struct Empty;
 
 impl Default for Pool {
     fn default() -> Self {
-        Self { members: watch::Sender::new(Arc::default()) }
+        Self { all: Arc::new(watch::Sender::new(Arc::default())), labels: Vec::new() }
     }
 }
 
 impl Pool {
-    /// All of them.
+    /// Those of them that have these labels too, now and later.
+    pub(crate) fn labelled(&self, labels: &Labels) -> Self {
+        let more = labels.iter().map(|(key, value)| (key.clone(), value.clone()));
+        Self { all: Arc::clone(&self.all), labels: self.labels.iter().cloned().chain(more).collect() }
+    }
+
+    /// The labels that all of them have.
+    pub(crate) fn labels(&self) -> &[(String, String)] {
+        &self.labels
+    }
+
+    /// Those of which it is known that they belong here.
     pub(crate) fn members(&self) -> Arc<[Arc<Member>]> {
-        Arc::clone(&self.members.borrow())
+        let all = self.candidates();
+        match self.labels.is_empty() {
+            true => all,
+            false => all.iter().filter(|member| member.is_labelled(&self.labels)).cloned().collect(),
+        }
+    }
+
+    /// Those that may belong here, once it is known what they have.
+    pub(crate) fn candidates(&self) -> Arc<[Arc<Member>]> {
+        Arc::clone(&self.all.borrow())
     }
 
     /// Has these from now on.
     pub(crate) fn set(&self, members: Arc<[Arc<Member>]>) {
-        self.members.send_replace(members);
+        self.all.send_replace(members);
     }
 
     /// Adds one, in the place of one with its name.
     pub(crate) fn add(&self, new: &Arc<Member>) {
-        self.members.send_modify(|members| {
+        self.all.send_modify(|members| {
             let others = members.iter().filter(|member| member.name() != new.name()).cloned();
             *members = others.chain([Arc::clone(new)]).collect();
         });
@@ -59,7 +83,7 @@ impl Pool {
 
     /// Removes this one, unless another has taken its place.
     pub(crate) fn remove(&self, gone: &Arc<Member>) {
-        self.members.send_modify(|members| {
+        self.all.send_modify(|members| {
             *members = members.iter().filter(|member| !Arc::ptr_eq(member, gone)).cloned().collect();
         });
     }
@@ -70,7 +94,7 @@ impl Pool {
             let mut others = members.iter().filter(|member| !Arc::ptr_eq(member, of));
             others.find(|member| member.name() == of.name()).cloned()
         };
-        let mut members = self.members.subscribe();
+        let mut members = self.all.subscribe();
         let found = members.wait_for(|members| successor(members).is_some()).await.ok()?;
         successor(&found)
     }
@@ -78,15 +102,16 @@ impl Pool {
     /// Waits until there is one.
     pub(crate) async fn filled(&self) {
         // The sender lives as long as this.
-        let _ = self.members.subscribe().wait_for(|members| !members.is_empty()).await;
+        let _ = self.all.subscribe().wait_for(|members| !members.is_empty()).await;
     }
 
-    /// The one of two at random with less to do, unless another is wished for; among those that work, or else among
-    /// all.
+    /// The one of two at random with less to do, unless another is wished for; among those that have the tool and
+    /// work, or else have it, or else among all.
     fn pick(&self, wish: Wish<'_>) -> Result<Busy, Empty> {
         let members = self.members();
         let fresh: Vec<_> =
             members.iter().filter(|member| !wish.not.iter().any(|name| name == member.name())).collect();
+        let fresh = able(fresh, wish.tool);
         let working: Vec<_> = fresh.iter().copied().filter(|member| member.works()).collect();
         let among = if working.is_empty() { fresh } else { working };
         if let Some(key) = wish.near {
@@ -99,7 +124,7 @@ impl Pool {
         Ok(less.map_or(*first, |second| **second).begin())
     }
 
-    /// Asks executors until one answers: the next one where one is lost or full. All of them having failed, the last
+    /// Asks executors until one answers: the next one where one is lost, full or without the tool. All of them having failed, the last
     /// failure.
     pub(crate) async fn ask<T, F>(
         &self,
@@ -122,8 +147,9 @@ impl Pool {
                     if lost {
                         member.failed(&status);
                     }
-                    let full = status.code() == Code::ResourceExhausted;
-                    if !full && !is_unsent(&status) && (wish.once || !lost) {
+                    // It is full, or has not got the tool any more.
+                    let passes = matches!(status.code(), Code::ResourceExhausted | Code::NotFound);
+                    if !passes && !is_unsent(&status) && (wish.once || !lost) {
                         return Err(status);
                     }
                     last = status;
@@ -135,6 +161,15 @@ impl Pool {
     }
 }
 
+/// Those that have the tool; of whom it is not known, where nobody has it; all, where nobody may.
+fn able<'a>(members: Vec<&'a Arc<Member>>, tool: Option<(ToolProfile, &str)>) -> Vec<&'a Arc<Member>> {
+    let Some((profile, tool)) = tool else { return members };
+    let that = |has: Option<bool>| {
+        members.iter().copied().filter(|member| member.has(profile, tool) == has).collect::<Vec<_>>()
+    };
+    [that(Some(true)), that(None)].into_iter().find(|some| !some.is_empty()).unwrap_or(members)
+}
+
 /// Each key has an order of executors of its own; one that goes or comes moves only what is its own.
 fn weight(key: &str, member: &Member) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -144,7 +179,12 @@ fn weight(key: &str, member: &Member) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use wire::transport;
+    use std::collections::HashMap;
+
+    use wire::{
+        executor::{ListToolsResponse, Tool, Toolset},
+        transport,
+    };
 
     use super::*;
 
@@ -210,7 +250,37 @@ mod tests {
         assert_eq!(names(true, || Status::resource_exhausted("full")).await, (true, 2));
         assert_eq!(names(true, || Status::unavailable("reset")).await, (false, 1));
         assert_eq!(names(false, || Status::unavailable("reset")).await, (true, 2));
-        assert_eq!(names(false, || Status::not_found("no such tool")).await, (false, 1));
+        assert_eq!(names(true, || Status::not_found("no such tool")).await, (true, 2));
+        assert_eq!(names(false, || Status::invalid_argument("no")).await, (false, 1));
+    }
+
+    #[tokio::test]
+    async fn labels_and_tools_choose() {
+        let list = |zone: &str, tool: &str| ListToolsResponse {
+            tools: vec![Tool { name: tool.to_owned(), ..Tool::default() }],
+            toolsets: vec![Toolset { name: format!("set/{tool}"), status: 1, ..Toolset::default() }],
+            labels: HashMap::from([("zone".to_owned(), zone.to_owned())]),
+            ..ListToolsResponse::default()
+        };
+        let (one, other, silent) = (member("one"), member("other"), member("silent"));
+        let pool = pool(&[Arc::clone(&one), Arc::clone(&other), silent]);
+        one.told(ToolProfile::Holmes, list("a", "x"));
+        other.told(ToolProfile::Holmes, list("b", "y"));
+        let picks = |pool: &Pool, tool: Option<&'static str>| {
+            let tool = tool.map(|tool| (ToolProfile::Holmes, tool));
+            pool.pick(Wish { tool, ..Wish::default() }).map(|busy| busy.name().to_owned()).ok()
+        };
+        for _ in 0..10 {
+            assert_eq!(picks(&pool, Some("y")).as_deref(), Some("other"));
+            assert_eq!(picks(&pool, Some("z")).as_deref(), Some("silent"), "it may have it");
+        }
+        let labels = |key: &str, value: &str| Labels::from([(key.to_owned(), value.to_owned())]);
+        let zone = pool.labelled(&labels("zone", "a"));
+        assert_eq!(picks(&zone, None).as_deref(), Some("one"));
+        assert_eq!(picks(&zone, Some("y")).as_deref(), Some("one"), "the other is not here");
+        assert_eq!(picks(&pool.labelled(&labels("toolset", "set/y")), None).as_deref(), Some("other"));
+        assert_eq!(picks(&zone.labelled(&labels("toolset", "set/y")), None), None);
+        assert_eq!(picks(&zone.labelled(&labels("zone", "b")), None), None, "labels only narrow down");
     }
 
     #[tokio::test]
