@@ -2,8 +2,8 @@
 
 use domain::{
     AgentId, Approval, AssistantMessage, CallId, Ceiling, Closing, CompactionDone, CompactionStarted, Event,
-    EventKind, FailureCode, MessageId, ModelCalled, Permission, QuestionId, RunId, RunStarted, SessionRecord,
-    Timestamp, UsageReported,
+    EventKind, FailureCode, MessageId, ModelCalled, Permission, Placement, QuestionId, RunId, RunStarted,
+    SessionRecord, Timestamp, UsageReported,
 };
 
 use super::{Malformed, non_empty};
@@ -182,6 +182,11 @@ impl From<EventKind> for Kind {
             EventKind::CompactionFailed { message, reason } => {
                 Self::CompactionFailed(wire::CompactionFailed { message_id: id(&message), reason })
             }
+            EventKind::CallPlaced { call, placement } => Self::CallPlaced(wire::CallPlaced {
+                call_id: call.as_str().to_owned(),
+                executor: placement.executor,
+                instance: placement.instance,
+            }),
             EventKind::Notice { text } => Self::Notice(wire::Notice { text }),
             EventKind::RunSuspended => Self::RunSuspended(wire::RunSuspended {}),
             EventKind::RunFinished { answer, reason } => {
@@ -220,6 +225,10 @@ impl TryFrom<Kind> for EventKind {
                 principal: started.principal,
             }),
             Kind::RunRecovered(_) => Self::RunRecovered,
+            Kind::CallPlaced(placed) => Self::CallPlaced {
+                call: CallId::new(placed.call_id),
+                placement: Placement { executor: placed.executor, instance: placed.instance },
+            },
             Kind::SessionRecord(wire::SessionRecord { record: bytes, busy }) => {
                 Self::SessionRecord(SessionRecord { bytes, busy })
             }

@@ -84,6 +84,7 @@ impl Encoder {
             }
             EventKind::RunStarted(_)
             | EventKind::RunRecovered
+            | EventKind::CallPlaced { .. }
             | EventKind::SessionRecord(_)
             | EventKind::AttemptAbandoned { .. }
             | EventKind::AssistantMessage(_)

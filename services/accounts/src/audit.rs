@@ -127,6 +127,7 @@ fn what(event: &Event) -> Option<What> {
         EventKind::RunFailed { message, .. } => closed("failed", message),
         EventKind::RunCancelled { reason } => closed("cancelled", reason),
         EventKind::RunRecovered
+        | EventKind::CallPlaced { .. }
         | EventKind::SessionRecord(_)
         | EventKind::ModelCalled(_)
         | EventKind::AttemptAbandoned { .. }

@@ -2,8 +2,8 @@
 
 use crate::{
     AgentId, Approval, CallId, Ceiling, ClientTool, CodeOutput, ContextSize, Gate, Labels, Limits, Message,
-    MessageId, OutputStream, Permission, Permissions, QuestionId, Rlm, RunId, ToolCall, ToolProfile,
-    ToolResult, Totals, Usage,
+    MessageId, OutputStream, Permission, Permissions, Placement, QuestionId, Rlm, RunId, ToolCall,
+    ToolProfile, ToolResult, Totals, Usage,
 };
 
 /// Nanoseconds since the Unix epoch.
@@ -78,6 +78,13 @@ pub enum EventKind {
         toolset: Option<String>,
         /// Whether it runs.
         gate: Gate,
+    },
+    /// A call is given to an executor, which may have it from now on. Of several, the last one counts.
+    CallPlaced {
+        /// The call.
+        call: CallId,
+        /// The executor.
+        placement: Placement,
     },
     /// A tool printed something.
     ToolOutput {

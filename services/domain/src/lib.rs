@@ -37,7 +37,7 @@ pub use permissions::{Denial, Denied, Parameters, Permissions, Rule};
 pub use rlm::{CodeOutput, Rlm};
 pub use run::{Effect, Family, Input, ModelReply, Move, Outcome, Run, Settlement, Step, SummaryRequest};
 pub use tool::{
-    Approval, ClientTool, ClientToolMode, Gate, Labels, OutputStream, Permission, Printed, ToolEffect,
-    ToolPlan, ToolProfile, ToolResult, ToolStatus, ToolVerdict,
+    Approval, Before, ClientTool, ClientToolMode, Gate, Labels, OutputStream, Permission, Placement, Printed,
+    ToolEffect, ToolPlan, ToolProfile, ToolResult, ToolStatus, ToolVerdict,
 };
 pub use usage::{ContextSize, Totals, Usage};

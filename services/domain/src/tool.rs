@@ -166,6 +166,24 @@ impl Printed {
     }
 }
 
+/// The executor that is given a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Where it is: an address, or the name under which it dialled in.
+    pub executor: String,
+    /// The process that answered there last; empty if it is not known.
+    pub instance: String,
+}
+
+/// What a log says of a call that has not ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    /// The executor that may have it. `None`: it was given to none.
+    pub placement: Option<Placement>,
+    /// What it printed.
+    pub printed: Printed,
+}
+
 /// How a tool call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolStatus {

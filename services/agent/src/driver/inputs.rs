@@ -3,7 +3,7 @@
 use domain::{AgentId, CallId, Input};
 use tokio::sync::mpsc;
 
-use crate::tools::Question;
+use crate::tools::{Placing, Question};
 
 /// Inputs that wait; whoever makes more of them waits.
 const BACKLOG: usize = 256;
@@ -15,6 +15,8 @@ pub(super) enum Heard {
     Input(Box<Input>),
     /// Code of an agent asks for something.
     Asked(CallId, Box<Question>),
+    /// A call is about to go to an executor.
+    Placed(CallId, Placing),
 }
 
 /// All inputs of a run.
@@ -68,6 +70,10 @@ impl To {
 
     pub(super) async fn ask(&self, call: CallId, question: Question) -> Result<(), Ended> {
         self.hear(Heard::Asked(call, Box::new(question))).await
+    }
+
+    pub(super) async fn place(&self, call: CallId, placing: Placing) -> Result<(), Ended> {
+        self.hear(Heard::Placed(call, placing)).await
     }
 
     async fn hear(&self, heard: Heard) -> Result<(), Ended> {

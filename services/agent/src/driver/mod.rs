@@ -14,7 +14,7 @@ mod work;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{
-    AgentId, Effect, Event, Family, Input, Message, MessageId, Move, Outcome, Permission, Printed, Role, Run,
+    AgentId, Before, Effect, Event, Family, Input, Message, MessageId, Move, Outcome, Permission, Role, Run,
     RunStarted, SummaryRequest, Timestamp, ToolCall,
 };
 use model::{Model, ToolSpec};
@@ -33,7 +33,7 @@ pub(crate) use form::Form;
 
 use crate::{
     runs::{Mail, Progress},
-    tools::{CodeInput, Context, Interpreter, Tools},
+    tools::{CodeInput, Context, Interpreter, Placing, Tools},
 };
 
 /// Pause before a log is told again that its run is left.
@@ -200,6 +200,13 @@ impl Driver {
     fn hear(&mut self, (agent, heard): (AgentId, Heard)) -> Vec<Move> {
         match heard {
             Heard::Asked(call, question) => self.asked(&agent, call, *question),
+            Heard::Placed(call, Placing { placement, noted }) => {
+                let moves = self.family.step(&agent, Input::Placed { call: call.clone(), placement });
+                if !moves.is_empty() {
+                    self.work_of(&agent).placing.insert(call, noted);
+                }
+                moves
+            }
             Heard::Input(input) => {
                 if let Input::CodeEnded { call, .. } = &*input {
                     self.work_of(&agent).answering.remove(call);
@@ -298,19 +305,25 @@ impl Driver {
                     Some(AbortOnDropHandle::new(tokio::spawn(planning.in_current_span())));
             }
             Effect::StopPlan => self.work_of(agent).planning = None,
-            Effect::RunTool { call, permission, printed } => {
+            Effect::RunTool { call, permission, before } => {
                 if self.setup.start.rlm.is_some() {
-                    self.run_code(agent, call, self.takes_over.then_some(printed));
+                    self.run_code(agent, call, before);
                     return Vec::new();
                 }
                 return match self.setup.tools.task(&call) {
                     Some(_) if self.family.has_started(&call.id) => Vec::new(),
                     Some(task) => self.family.start(agent, &call.id, &task, &self.setup.start),
                     None => {
-                        self.run_tool(agent, call, permission, self.takes_over.then_some(printed));
+                        self.run_tool(agent, call, permission, before);
                         Vec::new()
                     }
                 };
+            }
+            Effect::SendCall(call) => {
+                if let Some(noted) = self.work_of(agent).placing.remove(&call) {
+                    // A call that has ended meanwhile goes nowhere.
+                    let _ = noted.send(());
+                }
             }
             Effect::AwaitClient { call, time } => {
                 let expiring = using::expire(call.clone(), time, self.inputs.of(agent));
@@ -319,7 +332,7 @@ impl Driver {
             }
             Effect::StopTool(call) => {
                 let work = self.work_of(agent);
-                drop((work.using.remove(&call), work.answering.remove(&call)));
+                drop((work.using.remove(&call), work.answering.remove(&call), work.placing.remove(&call)));
             }
             Effect::AnswerCode { call, question, answer } => self.answer(agent, call, &question, answer),
             Effect::ArmTimer(after) => self.work_of(agent).timer = Some(Instant::now() + after),
@@ -338,13 +351,7 @@ impl Driver {
         self.work_of(agent).asking = Some(AbortOnDropHandle::new(tokio::spawn(asking.in_current_span())));
     }
 
-    fn run_tool(
-        &mut self,
-        agent: &AgentId,
-        call: ToolCall,
-        permission: Option<Permission>,
-        before: Option<Printed>,
-    ) {
+    fn run_tool(&mut self, agent: &AgentId, call: ToolCall, permission: Option<Permission>, before: Before) {
         let id = call.id.clone();
         let label = self.setup.tools_label(&call.name);
         let running = self.setup.tools.run(call, permission, before, &self.setup.context);
@@ -353,7 +360,7 @@ impl Driver {
         self.work_of(agent).using.insert(id, AbortOnDropHandle::new(tokio::spawn(using)));
     }
 
-    fn run_code(&mut self, agent: &AgentId, call: ToolCall, before: Option<Printed>) {
+    fn run_code(&mut self, agent: &AgentId, call: ToolCall, before: Before) {
         let (id, interpreter) = (call.id.clone(), self.interpreter(agent));
         let (tools, context) = (self.setup.tools.clone(), self.setup.context.clone());
         let running = tools.run_code(call, interpreter.clone(), before, &context);

@@ -28,9 +28,16 @@ pub(super) async fn expire(call: CallId, time: Duration, to: To) {
 /// Passes on what a tool prints, and then its result.
 pub(super) async fn follow(tools: Tools, mut running: Running, call: CallId, label: String, to: To) {
     let began = Instant::now();
-    while let Some((stream, bytes)) = running.output.recv().await {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        if to.send(Input::ToolOutput { call: call.clone(), stream, text }).await.is_err() {
+    loop {
+        let told = tokio::select! {
+            printed = running.output.recv() => {
+                let Some((stream, bytes)) = printed else { break };
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                to.send(Input::ToolOutput { call: call.clone(), stream, text }).await
+            }
+            Some(placing) = running.placings.recv() => to.place(call.clone(), placing).await,
+        };
+        if told.is_err() {
             return;
         }
     }
@@ -83,6 +90,11 @@ pub(super) async fn follow_code(
                     question.answerer.give(Err(why)).await;
                 }
             },
+            Some(placing) = running.placings.recv() => {
+                if to.place(call.clone(), placing).await.is_err() {
+                    return;
+                }
+            }
             Some(()) = commands.next() => {}
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use domain::CallId;
-use tokio::time::Instant;
+use tokio::{sync::oneshot, time::Instant};
 use tokio_util::task::AbortOnDropHandle;
 
 #[derive(Debug, Default)]
@@ -16,5 +16,7 @@ pub(super) struct Work {
     pub(super) using: HashMap<CallId, AbortOnDropHandle<()>>,
     /// Questions of code are answered, by the call that the code is.
     pub(super) answering: HashMap<CallId, Vec<AbortOnDropHandle<()>>>,
+    /// Calls that go to an executor once the log says so.
+    pub(super) placing: HashMap<CallId, oneshot::Sender<()>>,
     pub(super) timer: Option<Instant>,
 }

@@ -1,5 +1,6 @@
 //! Runs as objects: started, listed, watched, cancelled.
 
+mod audience;
 mod decided;
 mod found;
 mod heart;
@@ -39,6 +40,7 @@ use crate::{
     tools::{AlertHistory, CodeInput, Context, NoExecutor, Rules, Tools, Unusable},
 };
 
+pub(crate) use audience::Audience;
 pub(crate) use found::{Found, Reading};
 use heart::Heart;
 pub(crate) use mail::Mail;
@@ -214,6 +216,7 @@ impl Runs {
             standing: standing(std::mem::take(&mut question.standing), &settled),
             rules: Rules::new(question.permissions.clone()),
             deadline: Instant::now() + limits.wall_time + limits.answer_time,
+            audience: progress.audience(),
             leaving: self.leaving.clone(),
         };
         if let Some(wanted) = &question.alert_history {

@@ -4,9 +4,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::{Outcome, Run, RunId, RunStarted, Timestamp, Totals};
 use runtime::clock;
+use tokio::{sync::watch, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-use super::Question;
+use super::{Audience, Question};
 
 /// Characters of the question that a list shows.
 const EXCERPT: usize = 200;
@@ -22,6 +23,7 @@ pub(crate) struct Progress {
     pub kept: bool,
     cancel: CancellationToken,
     state: Mutex<State>,
+    audience: watch::Sender<Audience>,
 }
 
 /// What changes about it.
@@ -36,6 +38,8 @@ pub(crate) struct State {
     pub readers: u32,
     /// Goes up with every reader that comes or goes: tells whether one came back in time.
     pub visits: u64,
+    /// Until when somebody reads it through another agent.
+    pub elsewhere: Option<Instant>,
     cancel_reason: Option<String>,
     /// The driver has ended, with or without an outcome.
     over: bool,
@@ -52,6 +56,7 @@ impl Progress {
             kept: !question.keeper.is_empty(),
             cancel,
             state: Mutex::new(State { position: 1, ..State::default() }),
+            audience: audience(!question.keeper.is_empty()),
         }
     }
 
@@ -72,6 +77,7 @@ impl Progress {
             kept: !started.setup.keeper.is_empty(),
             cancel,
             state: Mutex::default(),
+            audience: audience(!started.setup.keeper.is_empty()),
         }
     }
 
@@ -105,6 +111,21 @@ impl Progress {
         state.over = true;
     }
 
+    /// Who follows it, now and later.
+    pub(super) fn audience(&self) -> watch::Receiver<Audience> {
+        self.audience.subscribe()
+    }
+
+    /// Readers have come or gone.
+    pub(super) fn counted(&self, state: &State) {
+        let audience = match state.elsewhere {
+            _ if self.kept || state.readers > 0 => Audience::Here,
+            Some(until) => Audience::Elsewhere(until),
+            None => Audience::Gone,
+        };
+        self.audience.send_replace(audience);
+    }
+
     /// Asks the driver to stop. The first reason counts.
     pub(crate) fn cancel(&self, reason: impl Into<String>) {
         let mut state = self.lock();
@@ -118,4 +139,8 @@ impl Progress {
     pub(crate) fn cancel_reason(&self) -> String {
         self.lock().cancel_reason.clone().unwrap_or_else(|| "the agent is shutting down".to_owned())
     }
+}
+
+fn audience(kept: bool) -> watch::Sender<Audience> {
+    watch::Sender::new(if kept { Audience::Here } else { Audience::Gone })
 }

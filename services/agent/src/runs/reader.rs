@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::Progress;
 
@@ -21,6 +21,7 @@ impl Reader {
         let mut state = run.lock();
         state.readers += 1;
         state.visits += 1;
+        run.counted(&state);
         drop(state);
         Self { run, grace }
     }
@@ -36,6 +37,7 @@ impl Drop for Reader {
         let mut state = self.run.lock();
         state.readers -= 1;
         state.visits += 1;
+        self.run.counted(&state);
         let (alone, visits) = (state.readers == 0 && state.outcome.is_none(), state.visits);
         drop(state);
         if !alone || self.run.kept {
@@ -61,6 +63,8 @@ impl Progress {
     pub(super) fn is_read_elsewhere(self: &Arc<Self>) {
         let mut state = self.lock();
         state.visits += 1;
+        state.elsewhere = Some(Instant::now() + ELSEWHERE);
+        self.counted(&state);
         let (alone, visits) = (state.readers == 0, state.visits);
         drop(state);
         if alone && !self.kept {

@@ -177,6 +177,7 @@ impl Runs {
             standing: started.setup.standing.iter().cloned().map(Into::into).collect(),
             rules: Rules::new(started.setup.permissions.clone()),
             deadline: Instant::now() + wall_time + limits.answer_time,
+            audience: progress.audience(),
             leaving: self.leaving.clone(),
         };
         context.remember(events.iter().map(|event| &event.kind));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{CallId, ToolCall, ToolStatus};
+use domain::{Before, CallId, ToolCall, ToolStatus};
 use serde_json::json;
 use tokio::time::timeout;
 
@@ -51,12 +51,11 @@ impl Tools {
             name: TOOL.to_owned(),
             arguments: arguments.to_string(),
         };
-        let running = self.run(call, None, None, context);
-        drop(running.output);
-        match timeout(TIME, running.result).await {
-            Ok(Ok(result)) if result.status == ToolStatus::Success => result.data,
-            Ok(Ok(result)) => format!("They could not be fetched: {}", result.error.unwrap_or_default()),
-            Ok(Err(_)) | Err(_) => format!("They could not be fetched in time; `{TOOL}` can try again."),
+        let running = self.run(call, None, Before::default(), context);
+        match timeout(TIME, running.finished()).await {
+            Ok(Some(result)) if result.status == ToolStatus::Success => result.data,
+            Ok(Some(result)) => format!("They could not be fetched: {}", result.error.unwrap_or_default()),
+            Ok(None) | Err(_) => format!("They could not be fetched in time; `{TOOL}` can try again."),
         }
     }
 }

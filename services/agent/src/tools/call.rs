@@ -4,38 +4,27 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use domain::{
-    CallId, EventKind, OutputStream, Permission, Printed, RunId, ToolCall, ToolProfile, ToolResult,
+    Before, EventKind, OutputStream, Permission, Placement, RunId, ToolCall, ToolProfile, ToolResult,
 };
-use futures_util::future::join_all;
 use tokio::{
-    sync::{mpsc, oneshot},
-    time::{Instant, timeout},
+    sync::{mpsc, oneshot, watch},
+    time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
-use tonic::{Request, Status, Streaming};
+use tonic::Request;
 use tracing::Instrument as _;
-use wire::executor::{self, EffectClass, ExecuteEvent, execute_event::Kind};
+use wire::executor;
 
 use super::{
     Interpreter, Question,
-    executors::{self, Busy, Client, Pool, Wish},
-    result,
+    execution::{Execution, Output},
+    executors::Pool,
     rules::Rules,
 };
+use crate::runs::Audience;
 
-/// An executor says something every five seconds while a call runs; after this silence it is lost.
-const SILENCE: Duration = Duration::from_secs(30);
-/// How long a lost execution is looked for.
-const ATTACH_TIME: Duration = Duration::from_secs(3);
 /// How long an executor may take to confirm a cancellation.
 pub(super) const CANCEL_TIME: Duration = Duration::from_secs(5);
-/// What the model reads of a call whose end nobody knows.
-const UNKNOWN: &str = "The executor that ran this call was lost, and nobody knows whether it did what it was asked. \
-    It was not run again. Look at the state of things before you try once more.";
-/// How often a call that only reads begins again elsewhere because its executor was lost.
-const MOVES: u32 = 2;
-/// How long an executor may take to come back with a call: less than it keeps calls that nobody follows.
-const RETURN_TIME: Duration = Duration::from_secs(20);
 /// Pieces of output that wait for the run to take them; then the executor waits.
 const BACKLOG: usize = 16;
 
@@ -54,6 +43,8 @@ pub(crate) struct Context {
     /// What the client says of calls.
     pub rules: Rules,
     pub deadline: Instant,
+    /// Who follows the run: without anybody, nothing begins that may change something.
+    pub audience: watch::Receiver<Audience>,
     /// Cancelled when this process leaves its runs to another: then what goes on at executors is left as it is.
     pub leaving: CancellationToken,
 }
@@ -69,6 +60,15 @@ impl Context {
         let new: Vec<_> = new.map(|grant| Bytes::copy_from_slice(grant)).collect();
         if !new.is_empty() {
             self.standing = self.standing.iter().cloned().chain(new).collect();
+        }
+    }
+
+    /// Waits until somebody follows the run.
+    pub(super) async fn attended(&self) {
+        let mut audience = self.audience.clone();
+        if audience.wait_for(|audience| audience.is_there()).await.is_err() {
+            // Nobody owns the run any more: whoever dropped it drops this call as well.
+            std::future::pending::<()>().await;
         }
     }
 
@@ -92,9 +92,19 @@ pub(crate) struct Running {
     pub output: mpsc::Receiver<(OutputStream, Vec<u8>)>,
     /// What it asks for, if it is code.
     pub questions: mpsc::Receiver<Question>,
+    /// Where it is about to go.
+    pub placings: mpsc::Receiver<Placing>,
     /// How it ended.
     pub result: oneshot::Receiver<ToolResult>,
     _task: Option<AbortOnDropHandle<()>>,
+}
+
+/// An executor that is to be given a call, as soon as that is noted.
+#[derive(Debug)]
+pub(crate) struct Placing {
+    pub placement: Placement,
+    /// Told that it is. Dropped: the call does not go there.
+    pub noted: oneshot::Sender<()>,
 }
 
 impl Running {
@@ -102,20 +112,21 @@ impl Running {
         pool: Arc<Pool>,
         call: ToolCall,
         permission: Option<Permission>,
-        before: Option<Printed>,
+        before: Before,
         interpreter: Option<Interpreter>,
         context: &Context,
     ) -> Self {
         let (questions_to, questions) = mpsc::channel(BACKLOG);
         let (output_to, output) = mpsc::channel(BACKLOG);
+        let (placings_to, placings) = mpsc::channel(1);
         let (result_to, result) = oneshot::channel();
         let span = span(&call);
-        let execution = Execution::new(pool, &call, permission, interpreter, context);
+        let execution = Execution::new(pool, &call, permission, interpreter, placings_to, context);
         let context = context.clone();
         let task = async move {
-            let skip = before.unwrap_or_default();
-            let output = Output { to: output_to, skip, passed: Printed::default(), questions: questions_to };
-            let finished = execution.run(&call, &context, output, before.is_some()).await;
+            let Before { placement, printed: skip } = before;
+            let output = Output::new(output_to, skip, questions_to);
+            let finished = execution.run(&call, &context, output, placement.as_ref()).await;
             if finished.error.is_some() {
                 tracing::Span::current().record("error.type", "tool_error");
             }
@@ -125,6 +136,7 @@ impl Running {
         Self {
             output,
             questions,
+            placings,
             result,
             _task: Some(AbortOnDropHandle::new(tokio::spawn(task.instrument(span)))),
         }
@@ -134,10 +146,22 @@ impl Running {
     pub(super) fn at_once(call: &ToolCall, run: impl FnOnce() -> ToolResult) -> Self {
         let (_, output) = mpsc::channel(1);
         let (_, questions) = mpsc::channel(1);
+        let (_, placings) = mpsc::channel(1);
         let (result_to, result) = oneshot::channel();
         // The receiver is at hand.
         let _ = result_to.send(span(call).in_scope(run));
-        Self { output, questions, result, _task: None }
+        Self { output, questions, placings, result, _task: None }
+    }
+
+    /// Its result, where nobody wants to know what it prints and where it runs. `None` if it was lost.
+    pub(crate) async fn finished(mut self) -> Option<ToolResult> {
+        loop {
+            tokio::select! {
+                Some(_) = self.output.recv() => {}
+                Some(placing) = self.placings.recv() => drop(placing.noted.send(())),
+                result = &mut self.result => return result.ok(),
+            }
+        }
     }
 }
 
@@ -158,320 +182,4 @@ pub(super) fn traced<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     runtime::propagation::inject_request(&mut request);
     request
-}
-
-/// An execution that is cancelled at its executor unless it has ended.
-struct Execution {
-    pool: Arc<Pool>,
-    /// The executor that has it.
-    at: Option<Busy>,
-    /// Those that were lost over it.
-    lost: Vec<String>,
-    id: String,
-    grant: Bytes,
-    caller: executor::Caller,
-    /// What runs it, if it is code.
-    interpreter: Option<Interpreter>,
-    leaving: CancellationToken,
-    ended: bool,
-}
-
-/// Where output goes, and how much of it is there already.
-struct Output {
-    to: mpsc::Sender<(OutputStream, Vec<u8>)>,
-    skip: Printed,
-    passed: Printed,
-    questions: mpsc::Sender<Question>,
-}
-
-impl Output {
-    async fn pass(&mut self, stream: OutputStream, chunk: executor::OutputChunk) {
-        let known = self.skip.on(stream).saturating_sub(chunk.offset);
-        let known = usize::try_from(known).unwrap_or(usize::MAX).min(chunk.data.len());
-        if known < chunk.data.len() {
-            *self.passed.on(stream) += (chunk.data.len() - known) as u64;
-            // Without a reader only the result counts.
-            let _ = self.to.send((stream, chunk.data.slice(known..).into())).await;
-        }
-    }
-
-    /// The call begins once more: what was passed on is not passed on again.
-    fn again(&mut self) {
-        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
-            *self.skip.on(stream) += std::mem::take(self.passed.on(stream));
-        }
-    }
-}
-
-/// What goes on when an executor is lost.
-struct GoingOn<'a> {
-    call: &'a ToolCall,
-    context: &'a Context,
-    output: &'a mut Output,
-    /// The last that was seen of it.
-    seen: &'a mut u64,
-}
-
-impl Execution {
-    fn new(
-        pool: Arc<Pool>,
-        call: &ToolCall,
-        permission: Option<Permission>,
-        interpreter: Option<Interpreter>,
-        context: &Context,
-    ) -> Self {
-        // A permission is for the execution of the run that asked.
-        let (run, grant) = match permission {
-            Some(permission) => (permission.run, permission.grant.into()),
-            None => (context.run.clone(), Bytes::new()),
-        };
-        let id = execution_id(&run, &call.id);
-        let leaving = context.leaving.clone();
-        Self {
-            pool,
-            at: None,
-            lost: Vec::new(),
-            id,
-            grant,
-            caller: context.caller(),
-            interpreter,
-            leaving,
-            ended: false,
-        }
-    }
-
-    /// `begun` if another process has asked for it before: then it may go on, or have ended.
-    async fn run(
-        mut self,
-        call: &ToolCall,
-        context: &Context,
-        mut output: Output,
-        begun: bool,
-    ) -> ToolResult {
-        let (mut seen, mut moves) = (0, 0);
-        let mut stream = match begun {
-            false => self.execute(call, context).await,
-            true => match self.find().await {
-                Some(stream) => Ok(stream),
-                // The executor that knew it is gone. Only what changes nothing may run twice.
-                None if self.only_reads(call, context).await => self.execute(call, context).await,
-                None => return ToolResult::error(UNKNOWN),
-            },
-        };
-        loop {
-            let lost = match &mut stream {
-                Ok(events) => match self.follow(events, &mut output, &mut seen).await {
-                    Ok(finished) => {
-                        self.ended = true;
-                        return result::from_executor(finished);
-                    }
-                    Err(status) => status,
-                },
-                Err(status) => return self.not_run(status, seen),
-            };
-            // The connection may be gone while the execution goes on.
-            stream = match self.attach(seen).await {
-                Ok(stream) => Ok(stream),
-                Err(_) if executors::is_lost(&lost) => {
-                    let going_on = GoingOn { call, context, output: &mut output, seen: &mut seen };
-                    self.go_on(going_on, &mut moves, lost).await
-                }
-                Err(_) => Err(lost),
-            };
-        }
-    }
-
-    /// Its executor is lost: another one takes what only reads; one that dialled in may come back with it.
-    async fn go_on(
-        &mut self,
-        at: GoingOn<'_>,
-        moves: &mut u32,
-        lost: Status,
-    ) -> Result<Streaming<ExecuteEvent>, Status> {
-        let Some(member) = self.at.take() else { return Err(lost) };
-        member.failed(&lost);
-        self.lost.push(member.name().to_owned());
-        if *moves < MOVES && self.only_reads(at.call, at.context).await {
-            *moves += 1;
-            *at.seen = 0;
-            at.output.again();
-            return self.execute(at.call, at.context).await;
-        }
-        if !member.dials_in() {
-            return Err(lost);
-        }
-        let Ok(Some(back)) = timeout(RETURN_TIME, self.pool.successor(&member)).await else {
-            return Err(lost);
-        };
-        self.lost.pop();
-        let attached = self.attach_at(back.client(), *at.seen).await;
-        self.at = Some(back.begin());
-        attached.map_err(|_| lost)
-    }
-
-    /// Gives it to an executor.
-    async fn execute(
-        &mut self,
-        call: &ToolCall,
-        context: &Context,
-    ) -> Result<Streaming<ExecuteEvent>, Status> {
-        let left = context.deadline.saturating_duration_since(Instant::now());
-        let request = executor::ExecuteRequest {
-            caller: Some(self.caller.clone()),
-            execution_id: self.id.clone(),
-            run_id: context.run.as_str().to_owned(),
-            call_id: call.id.as_str().to_owned(),
-            tool: call.name.clone(),
-            arguments_json: call.arguments.clone(),
-            grant: self.grant.clone(),
-            standing_grants: context.standing.to_vec(),
-            session: context.session.clone(),
-            profile: context.profile.name().to_owned(),
-            timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
-            interpreter: None,
-        };
-        let tool = Some((context.profile, call.name.as_str()));
-        let wish = Wish { not: &self.lost, tool, near: context.files(), once: true };
-        let asked = self.pool.ask(wish, |mut client| {
-            let (mut request, own, context) = (request.clone(), self.interpreter.clone(), context.clone());
-            async move {
-                if let Some(own) = own {
-                    let prepared = own.prepare(&client, &context).await;
-                    request.interpreter = Some(prepared.map_err(Status::failed_precondition)?);
-                }
-                let asked = timeout(SILENCE, client.execute(traced(request))).await;
-                asked.unwrap_or_else(|_| Err(silent()))
-            }
-        });
-        let (stream, member) = asked.await?;
-        tracing::Span::current().record("sleuth.executor", member.name());
-        self.at = Some(member);
-        Ok(stream.into_inner())
-    }
-
-    /// Whether an executor says that a call changes nothing.
-    async fn only_reads(&self, call: &ToolCall, context: &Context) -> bool {
-        let request = executor::PlanRequest {
-            caller: Some(self.caller.clone()),
-            tool: call.name.clone(),
-            arguments_json: call.arguments.clone(),
-            session: context.session.clone(),
-            profile: context.profile.name().to_owned(),
-            ..executor::PlanRequest::default()
-        };
-        let tool = Some((context.profile, call.name.as_str()));
-        let wish = Wish { not: &self.lost, tool, near: context.files(), once: false };
-        let asked = self.pool.ask(wish, |mut client| {
-            let request = traced(request.clone());
-            async move { client.plan(request).await }
-        });
-        match timeout(ATTACH_TIME, asked).await {
-            Ok(Ok((plan, _))) => plan.into_inner().effect() != EffectClass::Mutation && self.grant.is_empty(),
-            Ok(Err(_)) | Err(_) => false,
-        }
-    }
-
-    /// Looks for it at all executors.
-    async fn find(&mut self) -> Option<Streaming<ExecuteEvent>> {
-        let members = self.pool.members();
-        let asked = members.iter().map(async |member| {
-            let stream = self.attach_at(member.client(), 0).await.ok()?;
-            Some((member.begin(), stream))
-        });
-        let (member, stream) = join_all(asked).await.into_iter().flatten().next()?;
-        self.at = Some(member);
-        Some(stream)
-    }
-
-    async fn attach(&self, after_sequence: u64) -> Result<Streaming<ExecuteEvent>, Status> {
-        match &self.at {
-            Some(member) => self.attach_at(member.client(), after_sequence).await,
-            None => Err(Status::not_found("no executor has it")),
-        }
-    }
-
-    async fn attach_at(
-        &self,
-        mut client: Client,
-        after_sequence: u64,
-    ) -> Result<Streaming<ExecuteEvent>, Status> {
-        let request = executor::AttachRequest {
-            caller: Some(self.caller.clone()),
-            execution_id: self.id.clone(),
-            after_sequence,
-        };
-        match timeout(ATTACH_TIME, client.attach(traced(request))).await {
-            Ok(answer) => answer.map(tonic::Response::into_inner),
-            Err(_) => Err(silent()),
-        }
-    }
-
-    /// Passes on what it prints and asks until it ends. `seen` is the last sequence number that was passed on.
-    async fn follow(
-        &self,
-        events: &mut Streaming<ExecuteEvent>,
-        output: &mut Output,
-        seen: &mut u64,
-    ) -> Result<executor::Finished, Status> {
-        loop {
-            let event = timeout(SILENCE, events.message()).await.map_err(|_| silent())??;
-            let Some(event) = event else {
-                return Err(Status::unavailable("its stream ended without a result"));
-            };
-            *seen = event.sequence.max(*seen);
-            match event.kind {
-                Some(Kind::Output(chunk)) => {
-                    let stream = OutputStream::try_from(chunk.stream())
-                        .map_err(|malformed| Status::internal(malformed.to_string()))?;
-                    output.pass(stream, chunk).await;
-                }
-                Some(Kind::HostCall(call)) => {
-                    let Some(client) = self.at.as_ref().map(|member| member.client()) else { continue };
-                    let question = Question::new(&client, self.caller.clone(), self.id.clone(), call);
-                    if let Err(unheard) = output.questions.send(question).await {
-                        unheard.0.answerer.give(Err("nobody answers questions here".to_owned())).await;
-                    }
-                }
-                Some(Kind::Finished(finished)) => return Ok(finished),
-                Some(Kind::Accepted(_) | Kind::Heartbeat(_)) | None => {}
-            }
-        }
-    }
-
-    fn not_run(&self, status: &Status, seen: u64) -> ToolResult {
-        let text = status.message();
-        ToolResult::error(if seen == 0 {
-            format!("The tool could not be run: {text}")
-        } else {
-            format!("The executor was lost while the tool ran, and its result with it: {text}")
-        })
-    }
-}
-
-impl Drop for Execution {
-    fn drop(&mut self) {
-        if self.ended || self.leaving.is_cancelled() {
-            return;
-        }
-        let Some(mut client) = self.at.as_ref().map(|member| member.client()) else { return };
-        let request = executor::CancelRequest {
-            caller: Some(self.caller.clone()),
-            execution_id: std::mem::take(&mut self.id),
-        };
-        // Bounded by its own deadline; nobody waits for it.
-        tokio::spawn(async move {
-            if timeout(CANCEL_TIME, client.cancel(traced(request))).await.is_err() {
-                tracing::warn!("an executor did not confirm a cancellation");
-            }
-        });
-    }
-}
-
-fn silent() -> Status {
-    Status::deadline_exceeded("it said nothing for too long")
-}
-
-/// The same call of the same run is the same execution, whoever asks for it and how often.
-fn execution_id(run: &RunId, call: &CallId) -> String {
-    format!("{run}/{call}")
 }

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{Approval, Labels, Permission, Printed, ToolCall, ToolPlan, ToolProfile, ToolVerdict};
+use domain::{Approval, Before, Labels, Permission, ToolCall, ToolPlan, ToolProfile, ToolVerdict};
 use futures_util::future::join_all;
 use tokio::time::{sleep, timeout};
 use tonic::{Code, Status};
@@ -136,9 +136,9 @@ impl Executor {
         wish: Wish<'_>,
     ) -> Result<tonic::Response<executor::PlanResponse>, Status> {
         loop {
-            let judged = self.pool.ask(wish, |mut client| {
+            let judged = self.pool.ask(wish, |member| {
                 let asked = call::traced(asked.clone());
-                async move { client.plan(asked).await }
+                async move { member.client().plan(asked).await }
             });
             match judged.await {
                 Err(status) if status.code() == Code::Unavailable => sleep(RESTART_PAUSE).await,
@@ -168,7 +168,7 @@ impl Executor {
         &self,
         call: ToolCall,
         permission: Option<Permission>,
-        before: Option<Printed>,
+        before: Before,
         context: &Context,
     ) -> Running {
         Running::start(Arc::clone(&self.pool), call, permission, before, None, context)
@@ -179,7 +179,7 @@ impl Executor {
         &self,
         call: ToolCall,
         interpreter: Interpreter,
-        before: Option<Printed>,
+        before: Before,
         context: &Context,
     ) -> Running {
         Running::start(Arc::clone(&self.pool), call, None, before, Some(interpreter), context)

@@ -5,6 +5,7 @@ mod alerts;
 mod call;
 mod client;
 mod code;
+mod execution;
 mod executor;
 pub(crate) mod executors;
 mod kept;
@@ -17,7 +18,7 @@ mod subagent;
 use std::{collections::BTreeMap, sync::Arc};
 
 use domain::{
-    CallId, ClientTool, Labels, Permission, Printed, Subagents, ToolCall, ToolPlan, ToolProfile, ToolResult,
+    Before, CallId, ClientTool, Labels, Permission, Subagents, ToolCall, ToolPlan, ToolProfile, ToolResult,
     ToolVerdict,
 };
 use futures_util::future::join_all;
@@ -36,7 +37,7 @@ use runbook::FetchRunbook;
 use subagent::StartAgent;
 
 pub(crate) use alerts::AlertHistory;
-pub(crate) use call::{Context, Running};
+pub(crate) use call::{Context, Placing, Running};
 pub(crate) use client::Unusable;
 pub(crate) use code::{Answerer, Given, Input as CodeInput, Interpreter, Question, Wants};
 pub(crate) use executor::NoExecutor;
@@ -182,7 +183,7 @@ impl Tools {
         &self,
         call: ToolCall,
         permission: Option<Permission>,
-        before: Option<Printed>,
+        before: Before,
         context: &Context,
     ) -> Running {
         if self.client.owns(&call) {
@@ -201,7 +202,7 @@ impl Tools {
         &self,
         call: ToolCall,
         interpreter: Interpreter,
-        before: Option<Printed>,
+        before: Before,
         context: &Context,
     ) -> Running {
         self.executor.run_code(call, interpreter, before, context)
@@ -225,12 +226,10 @@ impl Tools {
             ToolVerdict::AskPerson(approval) => return denied(&approval.reason),
             ToolVerdict::AskClient => return denied("it is not run here"),
         }
-        let mut running = self.executor.run(call, None, None, &context);
-        while running.output.recv().await.is_some() {}
-        match running.result.await {
-            Ok(ToolResult { error: None, data, .. }) => Ok(data),
-            Ok(ToolResult { error, .. }) => Err(error.unwrap_or_default()),
-            Err(_) => Err("the command was lost".to_owned()),
+        match self.executor.run(call, None, Before::default(), &context).finished().await {
+            Some(ToolResult { error: None, data, .. }) => Ok(data),
+            Some(ToolResult { error, .. }) => Err(error.unwrap_or_default()),
+            None => Err("the command was lost".to_owned()),
         }
     }
 

@@ -1,8 +1,8 @@
 //! What goes into the machine and what comes out.
 
 use crate::{
-    CallId, CodeOutput, EventKind, FailureCode, Message, MessageId, OutputStream, Permission, Printed,
-    QuestionId, ToolCall, ToolPlan, ToolResult, Usage,
+    Before, CallId, CodeOutput, EventKind, FailureCode, Message, MessageId, OutputStream, Permission,
+    Placement, QuestionId, ToolCall, ToolPlan, ToolResult, Usage,
 };
 
 /// What a driver tells the machine. What no longer fits is ignored: a late input is not an error.
@@ -47,6 +47,13 @@ pub enum Input {
     },
     /// The owners of the tools have judged the calls of the last message.
     Planned(Vec<ToolPlan>),
+    /// A call is to be given to an executor.
+    Placed {
+        /// The call.
+        call: CallId,
+        /// The executor.
+        placement: Placement,
+    },
     /// A tool printed something.
     ToolOutput {
         /// The call.
@@ -150,9 +157,11 @@ pub enum Effect {
         call: ToolCall,
         /// A person's permission, if it needed one.
         permission: Option<Permission>,
-        /// What the log has of its output, where another process ran it before.
-        printed: Printed,
+        /// What the log has of it, where another process had it before.
+        before: Before,
     },
+    /// Give a call to the executor that was named last: the log says so now.
+    SendCall(CallId),
     /// Stop a tool, or stop waiting for the client's word about it.
     StopTool(CallId),
     /// Wait for the client's word about a call, at most for this time: then it is [`Settlement::Expired`].

@@ -54,6 +54,12 @@ impl Run {
                     self.publish(&mut step, event);
                 }
             }
+            Input::Placed { call, placement } => {
+                if self.is_running(&call) {
+                    self.publish(&mut step, EventKind::CallPlaced { call: call.clone(), placement });
+                    step.effects.push(Effect::SendCall(call));
+                }
+            }
             Input::ToolFinished { call, result } => self.tool_finished(&mut step, call, result),
             Input::CodeEnded { call, output } => self.code_ended(&mut step, call, output),
             Input::Asked(usage) => self.asked(&mut step, usage),

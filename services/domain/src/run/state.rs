@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::{
-    AgentId, CallId, Ceiling, Closing, CompactionStarted, ContextSize, Effect, EventKind, Limits, Message,
-    MessageId, ModelCalled, Outcome, Permission, Printed, Rlm, Role, RunStarted, ToolCall, ToolResult,
+    AgentId, Before, CallId, Ceiling, Closing, CompactionStarted, ContextSize, Effect, EventKind, Limits,
+    Message, MessageId, ModelCalled, Outcome, Permission, Rlm, Role, RunStarted, ToolCall, ToolResult,
     Totals, Usage, UsageReported,
 };
 
@@ -79,8 +79,8 @@ pub(super) enum Phase {
 pub(super) struct Open {
     pub(super) call: ToolCall,
     pub(super) permission: Option<Permission>,
-    /// Bytes of text that it printed, on each stream.
-    pub(super) printed: Printed,
+    /// Where it is, and what it printed.
+    pub(super) before: Before,
     pub(super) standing: Standing,
 }
 
@@ -336,7 +336,12 @@ impl Run {
             }
             EventKind::ToolOutput { call, stream, text } | EventKind::ReplProgress { call, stream, text } => {
                 if let Some(open) = self.open_call(call) {
-                    *open.printed.on(*stream) += text.len() as u64;
+                    *open.before.printed.on(*stream) += text.len() as u64;
+                }
+            }
+            EventKind::CallPlaced { call, placement } => {
+                if let Some(open) = self.open_call(call) {
+                    open.before.placement = Some(placement.clone());
                 }
             }
             EventKind::RunRecovered => self.recoveries = self.recoveries.saturating_add(1),
@@ -385,8 +390,8 @@ impl Run {
 
     fn open(&mut self, call: &ToolCall, permission: Option<Permission>) {
         self.tool_calls = self.tool_calls.saturating_add(1);
-        let printed = Printed::default();
-        let open = Open { call: call.clone(), permission, printed, standing: Standing::Open };
+        let before = Before::default();
+        let open = Open { call: call.clone(), permission, before, standing: Standing::Open };
         match &mut self.phase {
             Phase::Acting { calls } => calls.push(open),
             Phase::Planning { .. }
@@ -455,7 +460,7 @@ impl Open {
         Effect::RunTool {
             call: self.call.clone(),
             permission: self.permission.clone(),
-            printed: self.printed,
+            before: self.before.clone(),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Bench {
                         _ => true,
                     });
                 }
-                Effect::ArmTimer(_) => {}
+                Effect::ArmTimer(_) | Effect::SendCall(_) => {}
                 other => self.todo.push(other),
             }
         }
@@ -124,6 +124,7 @@ impl Bench {
                 self.give(Input::Planned(plans));
             }
             Effect::RunTool { call, .. } => {
+                self.give(Input::Placed { call: call.id.clone(), placement: placement() });
                 let chunk = Input::ToolOutput {
                     call: call.id.clone(),
                     stream: OutputStream::Stdout,
@@ -152,6 +153,7 @@ impl Bench {
             | Effect::StopPlan
             | Effect::StopTool(_)
             | Effect::AnswerCode { .. }
+            | Effect::SendCall(_)
             | Effect::ArmTimer(_) => {
                 unreachable!("never kept")
             }
@@ -227,6 +229,10 @@ fn started(messages: Vec<Message>) -> RunStarted {
         account: String::new(),
         principal: String::new(),
     }
+}
+
+fn placement() -> Placement {
+    Placement { executor: "http://10.0.0.7:50052".into(), instance: "i".into() }
 }
 
 fn sorted(effects: &[Effect]) -> Vec<String> {
@@ -391,6 +397,26 @@ fn time_up_ends_the_tools_asks_for_the_answer_and_then_takes_what_there_is() {
     bench.give(Input::TimeUp);
     let end = EventKind::RunFinished { answer: "so far".into(), reason: "time_limit".into() };
     assert_eq!(bench.log.last(), Some(&end));
+}
+
+#[test]
+fn a_call_is_sent_once_the_log_says_where_and_whoever_takes_over_knows() {
+    let mut bench = Bench::new(Limits { parallel_tools: 1, ..Limits::default() });
+    bench.give(Input::ModelReplied { message: MessageId::new("msg_1_1"), reply: reply(2, 1) });
+    let Some(Effect::Plan(calls)) = bench.todo.pop() else { panic!("{:?}", bench.todo) };
+    let allow = |call: &ToolCall| ToolPlan { verdict: ToolVerdict::Allow, ..plan(call, 1) };
+    bench.give(Input::Planned(calls.iter().map(allow).collect()));
+    let place = |call: &ToolCall| Input::Placed { call: call.id.clone(), placement: placement() };
+    assert_eq!(bench.give(place(&calls[1])), Step::default(), "it has no room yet");
+    let placed = EventKind::CallPlaced { call: calls[0].id.clone(), placement: placement() };
+    let sent = Step { events: vec![placed], effects: vec![Effect::SendCall(calls[0].id.clone())] };
+    assert_eq!(bench.give(place(&calls[0])), sent);
+    bench.take_over();
+    let before = bench.todo.iter().find_map(|todo| match todo {
+        Effect::RunTool { before, .. } => Some(before.clone()),
+        _ => None,
+    });
+    assert_eq!(before.unwrap().placement, Some(placement()));
 }
 
 #[test]

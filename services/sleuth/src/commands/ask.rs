@@ -143,6 +143,7 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
             EventKind::RunCancelled { reason } => anyhow::bail!("the run was cancelled: {reason}"),
             EventKind::RunStarted(_)
             | EventKind::RunRecovered
+            | EventKind::CallPlaced { .. }
             | EventKind::SessionRecord(_)
             | EventKind::ModelCalled(_)
             | EventKind::AttemptAbandoned { .. }

@@ -72,6 +72,7 @@ impl Progress {
             EventKind::Notice { text } => self.line("", text),
             EventKind::CompactionStarted(_) => self.line("", "compacting the conversation"),
             EventKind::CallAllowed { .. }
+            | EventKind::CallPlaced { .. }
             | EventKind::AssistantMessage(_)
             | EventKind::SessionRecord(_)
             | EventKind::ModelCalled(_)

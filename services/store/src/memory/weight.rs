@@ -29,6 +29,7 @@ pub(super) fn weight(event: &Event) -> usize {
             output.stdout.len() + output.answer.as_ref().map_or(0, String::len)
         }
         EventKind::SessionRecord(record) => record.bytes.len(),
+        EventKind::CallPlaced { placement, .. } => placement.executor.len() + placement.instance.len(),
         EventKind::RunRecovered
         | EventKind::ModelCalled(_)
         | EventKind::CompactionStarted(_)

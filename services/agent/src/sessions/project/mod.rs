@@ -240,6 +240,7 @@ impl Projection {
                 self.ending = Some(Ending::Cancelled { reason: reason.clone() });
             }
             EventKind::CompactionFailed { .. }
+            | EventKind::CallPlaced { .. }
             | EventKind::Notice { .. }
             | EventKind::SessionRecord(_)
             | EventKind::ReplInput { .. }

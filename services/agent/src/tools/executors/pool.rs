@@ -9,7 +9,7 @@ use domain::{Labels, ToolProfile};
 use tokio::sync::watch;
 use tonic::{Code, Status};
 
-use super::member::{Busy, Client, Member, is_lost, is_unsent};
+use super::member::{Busy, Member, is_lost, is_unsent};
 
 /// Executors behind one name, or those of them that have certain labels.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl Pool {
     pub(crate) async fn ask<T, F>(
         &self,
         wish: Wish<'_>,
-        mut asks: impl FnMut(Client) -> F,
+        mut asks: impl FnMut(Arc<Member>) -> F,
     ) -> Result<(T, Busy), Status>
     where
         F: Future<Output = Result<T, Status>>,
@@ -137,7 +137,7 @@ impl Pool {
         let mut tried = wish.not.to_vec();
         let mut last = Status::unavailable(Empty.to_string());
         while let Ok(member) = self.pick(Wish { not: &tried, ..wish }) {
-            match asks(member.client()).await {
+            match asks(Arc::clone(&member)).await {
                 Ok(answer) => {
                     member.answered();
                     return Ok((answer, member));

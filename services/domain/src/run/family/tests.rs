@@ -87,7 +87,7 @@ impl Bench {
                 Effect::AwaitClient { call, .. } => *call != id,
                 _ => true,
             }),
-            Effect::ArmTimer(_) => {}
+            Effect::ArmTimer(_) | Effect::SendCall(_) => {}
             other => self.todo.push((agent.clone(), other)),
         }
     }

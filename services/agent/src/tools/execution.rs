@@ -1,0 +1,416 @@
+//! One execution: given to an executor, followed, found again, and cancelled unless it has ended.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use domain::{CallId, OutputStream, Permission, Placement, Printed, RunId, ToolCall, ToolResult};
+use futures_util::future::join_all;
+use prost::Message as _;
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, timeout},
+};
+use tokio_util::sync::CancellationToken;
+use tonic::{Status, Streaming};
+use wire::executor::{self, EffectClass, ExecuteEvent, execute_event::Kind};
+
+use super::{
+    Interpreter, Question,
+    call::{CANCEL_TIME, Context, Placing, traced},
+    executors::{self, Busy, Client, Member, Pool, Wish},
+    result,
+};
+
+/// An executor says something every five seconds while a call runs; after this silence it is lost.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How long a lost execution is looked for.
+const ATTACH_TIME: Duration = Duration::from_secs(3);
+/// What the model reads of a call whose end nobody knows.
+const UNKNOWN: &str = "The executor that ran this call was lost, and nobody knows whether it did what it was asked. \
+    It was not run again. Look at the state of things before you try once more.";
+/// How often a call that only reads begins again elsewhere because its executor was lost.
+const MOVES: u32 = 2;
+/// How long an executor may take to come back with a call: less than it keeps calls that nobody follows.
+const RETURN_TIME: Duration = Duration::from_secs(20);
+
+/// An execution that is cancelled at its executor unless it has ended.
+pub(super) struct Execution {
+    pool: Arc<Pool>,
+    /// The executor that has it.
+    at: Option<Busy>,
+    /// Those that were lost over it.
+    lost: Vec<String>,
+    id: String,
+    grant: Bytes,
+    caller: executor::Caller,
+    /// What runs it, if it is code.
+    interpreter: Option<Interpreter>,
+    /// Where it is told which executor it goes to.
+    placings: mpsc::Sender<Placing>,
+    leaving: CancellationToken,
+    ended: bool,
+}
+
+/// Where output goes, and how much of it is there already.
+pub(super) struct Output {
+    to: mpsc::Sender<(OutputStream, Vec<u8>)>,
+    skip: Printed,
+    passed: Printed,
+    questions: mpsc::Sender<Question>,
+}
+
+impl Output {
+    /// `skip` is what is known already.
+    pub(super) fn new(
+        to: mpsc::Sender<(OutputStream, Vec<u8>)>,
+        skip: Printed,
+        questions: mpsc::Sender<Question>,
+    ) -> Self {
+        Self { to, skip, passed: Printed::default(), questions }
+    }
+
+    async fn pass(&mut self, stream: OutputStream, chunk: executor::OutputChunk) {
+        let known = self.skip.on(stream).saturating_sub(chunk.offset);
+        let known = usize::try_from(known).unwrap_or(usize::MAX).min(chunk.data.len());
+        if known < chunk.data.len() {
+            *self.passed.on(stream) += (chunk.data.len() - known) as u64;
+            // Without a reader only the result counts.
+            let _ = self.to.send((stream, chunk.data.slice(known..).into())).await;
+        }
+    }
+
+    /// The call begins once more: what was passed on is not passed on again.
+    fn again(&mut self) {
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+            *self.skip.on(stream) += std::mem::take(self.passed.on(stream));
+        }
+    }
+}
+
+/// What goes on when an executor is lost.
+struct GoingOn<'a> {
+    call: &'a ToolCall,
+    context: &'a Context,
+    output: &'a mut Output,
+    /// The last that was seen of it.
+    seen: &'a mut u64,
+}
+
+impl Execution {
+    pub(super) fn new(
+        pool: Arc<Pool>,
+        call: &ToolCall,
+        permission: Option<Permission>,
+        interpreter: Option<Interpreter>,
+        placings: mpsc::Sender<Placing>,
+        context: &Context,
+    ) -> Self {
+        // A permission is for the execution of the run that asked.
+        let (run, grant) = match permission {
+            Some(permission) => (permission.run, permission.grant.into()),
+            None => (context.run.clone(), Bytes::new()),
+        };
+        let id = execution_id(&run, &call.id);
+        let leaving = context.leaving.clone();
+        Self {
+            pool,
+            at: None,
+            lost: Vec::new(),
+            id,
+            grant,
+            caller: context.caller(),
+            interpreter,
+            placings,
+            leaving,
+            ended: false,
+        }
+    }
+
+    /// `placed` is where another process may have given it to: there it may go on, or have ended.
+    pub(super) async fn run(
+        mut self,
+        call: &ToolCall,
+        context: &Context,
+        mut output: Output,
+        placed: Option<&Placement>,
+    ) -> ToolResult {
+        let (mut seen, mut moves) = (0, 0);
+        let mut stream = match placed {
+            None => self.execute(call, context).await,
+            Some(placed) => match self.find(placed).await {
+                Some(stream) => Ok(stream),
+                // The executor that knew it is gone. Only what changes nothing may run twice.
+                None if self.only_reads(call, context).await => self.execute(call, context).await,
+                None => return ToolResult::error(UNKNOWN),
+            },
+        };
+        loop {
+            let lost = match &mut stream {
+                Ok(events) => match self.follow(events, &mut output, &mut seen).await {
+                    Ok(finished) => {
+                        self.ended = true;
+                        return result::from_executor(finished);
+                    }
+                    Err(status) => status,
+                },
+                Err(status) => return self.not_run(status, seen),
+            };
+            // The connection may be gone while the execution goes on.
+            stream = match self.attach(seen).await {
+                Ok(stream) => Ok(stream),
+                Err(_) if executors::is_lost(&lost) => {
+                    let going_on = GoingOn { call, context, output: &mut output, seen: &mut seen };
+                    self.go_on(going_on, &mut moves, lost).await
+                }
+                Err(_) => Err(lost),
+            };
+        }
+    }
+
+    /// Its executor is lost: another one takes what only reads; one that dialled in may come back with it.
+    async fn go_on(
+        &mut self,
+        at: GoingOn<'_>,
+        moves: &mut u32,
+        lost: Status,
+    ) -> Result<Streaming<ExecuteEvent>, Status> {
+        let Some(member) = self.at.take() else { return Err(lost) };
+        member.failed(&lost);
+        self.lost.push(member.name().to_owned());
+        if *moves < MOVES && self.only_reads(at.call, at.context).await {
+            *moves += 1;
+            *at.seen = 0;
+            at.output.again();
+            return self.execute(at.call, at.context).await;
+        }
+        if !member.dials_in() {
+            return Err(lost);
+        }
+        let Ok(Some(back)) = timeout(RETURN_TIME, self.pool.successor(&member)).await else {
+            return Err(lost);
+        };
+        self.lost.pop();
+        let attached = self.attach_at(back.client(), *at.seen).await;
+        self.at = Some(back.begin());
+        attached.map_err(|_| lost)
+    }
+
+    /// Gives it to an executor.
+    async fn execute(
+        &mut self,
+        call: &ToolCall,
+        context: &Context,
+    ) -> Result<Streaming<ExecuteEvent>, Status> {
+        if !context.audience.borrow().is_there() && !self.only_reads(call, context).await {
+            context.attended().await;
+        }
+        let not = [self.lost.clone(), self.not_shown(call, context).await].concat();
+        let left = context.deadline.saturating_duration_since(Instant::now());
+        let request = executor::ExecuteRequest {
+            caller: Some(self.caller.clone()),
+            execution_id: self.id.clone(),
+            run_id: context.run.as_str().to_owned(),
+            call_id: call.id.as_str().to_owned(),
+            tool: call.name.clone(),
+            arguments_json: call.arguments.clone(),
+            grant: self.grant.clone(),
+            standing_grants: context.standing.to_vec(),
+            session: context.session.clone(),
+            profile: context.profile.name().to_owned(),
+            timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
+            interpreter: None,
+        };
+        let tool = Some((context.profile, call.name.as_str()));
+        let wish = Wish { not: &not, tool, near: context.files(), once: true };
+        let asked = self.pool.ask(wish, |member| {
+            let (mut request, own, context) = (request.clone(), self.interpreter.clone(), context.clone());
+            let placings = self.placings.clone();
+            async move {
+                note(&placings, &member).await?;
+                let mut client = member.client();
+                if let Some(own) = own {
+                    let prepared = own.prepare(&client, &context).await;
+                    request.interpreter = Some(prepared.map_err(Status::failed_precondition)?);
+                }
+                let asked = timeout(SILENCE, client.execute(traced(request))).await;
+                asked.unwrap_or_else(|_| Err(silent()))
+            }
+        });
+        let (stream, member) = asked.await?;
+        tracing::Span::current().record("sleuth.executor", member.name());
+        self.at = Some(member);
+        Ok(stream.into_inner())
+    }
+
+    fn plan(&self, call: &ToolCall, context: &Context) -> executor::PlanRequest {
+        executor::PlanRequest {
+            caller: Some(self.caller.clone()),
+            tool: call.name.clone(),
+            arguments_json: call.arguments.clone(),
+            session: context.session.clone(),
+            profile: context.profile.name().to_owned(),
+            ..executor::PlanRequest::default()
+        }
+    }
+
+    /// Where a person allowed it: executors that would not do what the person was shown. They are passed over as long
+    /// as there are others.
+    async fn not_shown(&self, call: &ToolCall, context: &Context) -> Vec<String> {
+        let members = self.pool.members();
+        let Some(shown) = shown(&self.grant).filter(|_| members.len() > 1) else { return Vec::new() };
+        let asked = members.iter().map(async |member| {
+            let mut client = member.client();
+            let plan =
+                timeout(ATTACH_TIME, client.plan(traced(self.plan(call, context)))).await.ok()?.ok()?;
+            let plan = plan.into_inner();
+            (plan.policy_version == shown.policy_version && plan.target == shown.target)
+                .then_some(member.name())
+        });
+        let same: Vec<_> = join_all(asked).await.into_iter().flatten().collect();
+        let others = members.iter().map(|member| member.name()).filter(|name| !same.contains(name));
+        if same.is_empty() { Vec::new() } else { others.map(str::to_owned).collect() }
+    }
+
+    /// Whether an executor says that a call changes nothing.
+    async fn only_reads(&self, call: &ToolCall, context: &Context) -> bool {
+        let request = self.plan(call, context);
+        let tool = Some((context.profile, call.name.as_str()));
+        let wish = Wish { not: &self.lost, tool, near: context.files(), once: false };
+        let asked = self.pool.ask(wish, |member| {
+            let request = traced(request.clone());
+            async move { member.client().plan(request).await }
+        });
+        match timeout(ATTACH_TIME, asked).await {
+            Ok(Ok((plan, _))) => plan.into_inner().effect() != EffectClass::Mutation && self.grant.is_empty(),
+            Ok(Err(_)) | Err(_) => false,
+        }
+    }
+
+    /// Looks for it where it was given to, and then at all others: executors change their addresses.
+    async fn find(&mut self, placed: &Placement) -> Option<Streaming<ExecuteEvent>> {
+        let members = self.pool.candidates();
+        let (named, others): (Vec<_>, Vec<_>) =
+            members.iter().partition(|member| member.name() == placed.executor);
+        for some in [named, others] {
+            let asked = some.into_iter().map(async |member| {
+                let stream = self.attach_at(member.client(), 0).await.ok()?;
+                Some((member.begin(), stream))
+            });
+            if let Some((member, stream)) = join_all(asked).await.into_iter().flatten().next() {
+                self.at = Some(member);
+                return Some(stream);
+            }
+        }
+        None
+    }
+
+    async fn attach(&self, after_sequence: u64) -> Result<Streaming<ExecuteEvent>, Status> {
+        match &self.at {
+            Some(member) => self.attach_at(member.client(), after_sequence).await,
+            None => Err(Status::not_found("no executor has it")),
+        }
+    }
+
+    async fn attach_at(
+        &self,
+        mut client: Client,
+        after_sequence: u64,
+    ) -> Result<Streaming<ExecuteEvent>, Status> {
+        let request = executor::AttachRequest {
+            caller: Some(self.caller.clone()),
+            execution_id: self.id.clone(),
+            after_sequence,
+        };
+        match timeout(ATTACH_TIME, client.attach(traced(request))).await {
+            Ok(answer) => answer.map(tonic::Response::into_inner),
+            Err(_) => Err(silent()),
+        }
+    }
+
+    /// Passes on what it prints and asks until it ends. `seen` is the last sequence number that was passed on.
+    async fn follow(
+        &self,
+        events: &mut Streaming<ExecuteEvent>,
+        output: &mut Output,
+        seen: &mut u64,
+    ) -> Result<executor::Finished, Status> {
+        loop {
+            let event = timeout(SILENCE, events.message()).await.map_err(|_| silent())??;
+            let Some(event) = event else {
+                return Err(Status::unavailable("its stream ended without a result"));
+            };
+            *seen = event.sequence.max(*seen);
+            match event.kind {
+                Some(Kind::Output(chunk)) => {
+                    let stream = OutputStream::try_from(chunk.stream())
+                        .map_err(|malformed| Status::internal(malformed.to_string()))?;
+                    output.pass(stream, chunk).await;
+                }
+                Some(Kind::HostCall(call)) => {
+                    let Some(client) = self.at.as_ref().map(|member| member.client()) else { continue };
+                    let question = Question::new(&client, self.caller.clone(), self.id.clone(), call);
+                    if let Err(unheard) = output.questions.send(question).await {
+                        unheard.0.answerer.give(Err("nobody answers questions here".to_owned())).await;
+                    }
+                }
+                Some(Kind::Finished(finished)) => return Ok(finished),
+                Some(Kind::Accepted(_) | Kind::Heartbeat(_)) | None => {}
+            }
+        }
+    }
+
+    fn not_run(&self, status: &Status, seen: u64) -> ToolResult {
+        let text = status.message();
+        ToolResult::error(if seen == 0 {
+            format!("The tool could not be run: {text}")
+        } else {
+            format!("The executor was lost while the tool ran, and its result with it: {text}")
+        })
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        if self.ended || self.leaving.is_cancelled() {
+            return;
+        }
+        let Some(mut client) = self.at.as_ref().map(|member| member.client()) else { return };
+        let request = executor::CancelRequest {
+            caller: Some(self.caller.clone()),
+            execution_id: std::mem::take(&mut self.id),
+        };
+        // Bounded by its own deadline; nobody waits for it.
+        tokio::spawn(async move {
+            if timeout(CANCEL_TIME, client.cancel(traced(request))).await.is_err() {
+                tracing::warn!("an executor did not confirm a cancellation");
+            }
+        });
+    }
+}
+
+/// Has it noted that a call goes to an executor.
+async fn note(placings: &mpsc::Sender<Placing>, member: &Member) -> Result<(), Status> {
+    let placement = Placement { executor: member.name().to_owned(), instance: member.instance() };
+    let (to, noted) = oneshot::channel();
+    let over = || Status::aborted("the run has ended");
+    placings.send(Placing { placement, noted: to }).await.map_err(|_| over())?;
+    noted.await.map_err(|_| over())
+}
+
+/// What a person was shown who allowed a call. Whether that counts is for the executor to say.
+fn shown(grant: &[u8]) -> Option<executor::ExactScope> {
+    let signed = executor::SignedGrant::decode(grant).ok()?;
+    match executor::Grant::decode(signed.grant.as_ref()).ok()?.scope? {
+        executor::grant::Scope::Exact(exact) => Some(exact),
+        executor::grant::Scope::Standing(_) => None,
+    }
+}
+
+fn silent() -> Status {
+    Status::deadline_exceeded("it said nothing for too long")
+}
+
+/// The same call of the same run is the same execution, whoever asks for it and how often.
+fn execution_id(run: &RunId, call: &CallId) -> String {
+    format!("{run}/{call}")
+}
