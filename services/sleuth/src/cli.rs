@@ -536,6 +536,12 @@ pub(crate) struct Audit {
     pub(crate) run: Option<String>,
 }
 
+/// A label as an operator writes it.
+fn label(text: &str) -> Result<(String, String), &'static str> {
+    let pair = text.split_once('=').map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
+    pair.filter(|(key, _)| !key.is_empty()).ok_or("labels are pairs KEY=VALUE")
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -546,10 +552,4 @@ mod tests {
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
     }
-}
-
-/// A label as an operator writes it.
-fn label(text: &str) -> Result<(String, String), &'static str> {
-    let pair = text.split_once('=').map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
-    pair.filter(|(key, _)| !key.is_empty()).ok_or("labels are pairs KEY=VALUE")
 }

@@ -74,7 +74,11 @@ impl Executor {
     /// Asks all of them what they have.
     async fn look(&self, profile: ToolProfile) -> Result<(), NoExecutor> {
         let silent = |status: Status| NoExecutor(status.message().to_owned());
-        within(async { Ok(self.pool.filled().await) }).await.map_err(silent)?;
+        let filled = async {
+            self.pool.filled().await;
+            Ok(())
+        };
+        within(filled).await.map_err(silent)?;
         let all = self.pool.candidates();
         let anybody = all.iter().any(|member| member.works());
         let asked =
