@@ -1,4 +1,4 @@
-//! Reading request bodies: JSON only, bounded in size and time.
+//! Reading request bodies, bounded in size and time.
 
 use std::time::Duration;
 
@@ -22,7 +22,12 @@ pub(crate) async fn read_json(request: Request, config: &Config) -> Result<Vec<u
             "The content type must be application/json",
         ));
     }
-    timeout(config.body_deadline, read(request, config.body_limit)).await.unwrap_or_else(|_| {
+    read(request, config, config.body_limit).await
+}
+
+/// The body of a request, of any kind.
+pub(crate) async fn read(request: Request, config: &Config, limit: usize) -> Result<Vec<u8>, Problem> {
+    timeout(config.body_deadline, read_all(request, limit)).await.unwrap_or_else(|_| {
         Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "The body took too long to arrive"))
     })
 }
@@ -35,7 +40,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     media == "application/json" || (media.starts_with("application/") && media.ends_with("+json"))
 }
 
-async fn read(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
+async fn read_all(request: Request, limit: usize) -> Result<Vec<u8>, Problem> {
     let too_large =
         || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, &format!("The body is larger than {limit} bytes"));
     let announced =

@@ -35,6 +35,8 @@ pub struct Config {
     pub max_connections: usize,
     /// How long an agent is looked for that goes on with a run whose agent is lost. Default: 20 s.
     pub agent_patience: Duration,
+    /// How long the stream of a session lasts before its reader comes back, give or take a fifth. Default: 5 min.
+    pub stream_time: Duration,
     /// Silence after which a stream gets a comment. Default: 15 s.
     pub heartbeat: Duration,
     /// Time that a client may leave data unread before its connection is dropped (Linux). Default: 60 s.
@@ -65,6 +67,7 @@ impl Default for Config {
             max_answers: 1024,
             max_connections: 16_384,
             agent_patience: Duration::from_secs(20),
+            stream_time: Duration::from_secs(300),
             heartbeat: Duration::from_secs(15),
             stalled_reader: Duration::from_secs(60),
             drain: Duration::from_secs(20),

@@ -17,6 +17,7 @@ use crate::{
     config::{Config, Origin},
     exchange::{REQUEST_ID, RUN_ID},
     problem::Problem,
+    sessions::TOTAL,
     state::Shared,
 };
 
@@ -85,6 +86,6 @@ pub(crate) fn cors(config: &Config) -> Option<CorsLayer> {
         .allow_origin(origins)
         .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
         .allow_headers(headers)
-        .expose_headers([RUN_ID, REQUEST_ID, header::RETRY_AFTER]);
+        .expose_headers([RUN_ID, REQUEST_ID, header::RETRY_AFTER, TOTAL]);
     Some(layer)
 }

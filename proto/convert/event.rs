@@ -3,7 +3,7 @@
 use domain::{
     AgentId, Approval, AssistantMessage, CallId, Ceiling, Closing, CompactionDone, CompactionStarted, Event,
     EventKind, FailureCode, MessageId, ModelCalled, Permission, Placement, QuestionId, RunId, RunStarted,
-    SessionRecord, Timestamp, UsageReported,
+    SessionRecord, Steered, Timestamp, UsageReported,
 };
 
 use super::{Malformed, non_empty};
@@ -164,6 +164,9 @@ impl From<EventKind> for Kind {
                 result: Some(result.into()),
                 by_client,
             }),
+            EventKind::Steered(Steered { key, message }) => {
+                Self::Steered(wire::Steered { key, message: Some(message.into()) })
+            }
             EventKind::CompactionStarted(started) => Self::CompactionStarted(wire::CompactionStarted {
                 message_id: id(&started.message),
                 tokens: started.tokens,
@@ -324,6 +327,10 @@ impl TryFrom<Kind> for EventKind {
                 result: resolved.result.ok_or(Malformed("a resolved tool call has no result"))?.try_into()?,
                 by_client: resolved.by_client,
             },
+            Kind::Steered(steered) => Self::Steered(Steered {
+                key: steered.key,
+                message: steered.message.ok_or(Malformed("nothing was said"))?.try_into()?,
+            }),
             Kind::CompactionStarted(started) => Self::CompactionStarted(CompactionStarted {
                 message: MessageId::new(started.message_id),
                 tokens: started.tokens,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Limits, RunSetup, Subagents, ToolProfile};
+use domain::{Effort, Limits, RunSetup, Subagents, ToolProfile};
 
 use crate::agent as wire;
 
@@ -20,6 +20,7 @@ impl From<RunSetup> for wire::RunSetup {
             keeper: setup.keeper,
             executor_labels: setup.labels.into_iter().collect(),
             permissions: setup.permissions.map(Into::into),
+            reasoning_effort: setup.effort.map(Effort::name).unwrap_or_default().to_owned(),
         }
     }
 }
@@ -38,6 +39,7 @@ impl From<wire::RunSetup> for RunSetup {
             keeper: setup.keeper,
             labels: setup.executor_labels.into_iter().collect(),
             permissions: setup.permissions.map(Into::into),
+            effort: Effort::named(&setup.reasoning_effort),
         }
     }
 }

@@ -92,6 +92,7 @@ impl Encoder {
             | EventKind::CallResolved { .. }
             | EventKind::CompactionStarted(_)
             | EventKind::CompactionDone(_)
+            | EventKind::Steered(_)
             | EventKind::CompactionFailed { .. }
             | EventKind::Notice { .. } => None,
         }

@@ -136,6 +136,7 @@ impl Encoder {
             | EventKind::CallPlaced { .. }
             | EventKind::CallAllowed { .. }
             | EventKind::SessionRecord(_)
+            | EventKind::Steered(_)
             | EventKind::ModelCalled(_)
             | EventKind::AttemptAbandoned { .. }
             | EventKind::TextDelta { .. }

@@ -2,15 +2,20 @@
 //!
 //! * this file: the routes
 //! * `request`, `query`: what is asked
+//! * `agents`, `images`, `capabilities`: what there is beside sessions
 //! * `objects`, `encode`, `parts`, `object`: what is answered, as JSON
 //! * `stream`, `seats`: the event stream, and how many of them there may be
 //! * `approvals`: decisions about tool calls
 //! * `waiting`: a message whose answer is waited for
 //! * `upstream`, `problem`, `ids`: the agent, errors, ids
 
+mod agents;
 mod approvals;
+mod capabilities;
 mod encode;
+mod events;
 mod ids;
+mod images;
 mod object;
 mod objects;
 mod parts;
@@ -35,10 +40,11 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use wire::{
     agent::Caller,
-    session::{CreateSessionRequest, ListEventsRequest, PostMessageRequest, SessionSettings},
+    session::{CreateSessionRequest, PostMessageRequest, SessionSettings},
 };
 
 use crate::{asker::Asker, auth::unknown, body, state::Shared};
+pub(crate) use events::TOTAL;
 use object::Object;
 use objects::NAME;
 use problem::Problem;
@@ -66,19 +72,22 @@ pub(crate) fn problem(problem: crate::problem::Problem) -> Response {
 }
 
 pub(crate) fn routes() -> Router<Arc<Shared>> {
-    let routes: [(&str, MethodRouter<Arc<Shared>>); 15] = [
+    let routes: [(&str, MethodRouter<Arc<Shared>>); 18] = [
         ("/sessions", get(list).post(create)),
         ("/sessions/{id}", get(inspect).patch(update).delete(delete)),
         ("/sessions/{id}/messages", get(messages).post(say)),
-        ("/sessions/{id}/events", get(events)),
+        ("/sessions/{id}/events", get(events::list)),
+        ("/sessions/{id}/events/summary", get(events::summary)),
         ("/sessions/{id}/sse", get(watch)),
         ("/sessions/{id}/cancel", post(cancel)),
         ("/sessions/{id}/tool-results", post(tool_results)),
         ("/sessions/{id}/tool-approvals", post(approvals::decide)),
         ("/harnesses", get(async || data(vec![objects::harness()]))),
         ("/harnesses/{id}", get(harness)),
-        ("/agents", get(async || data(vec![objects::agent()]))),
-        ("/agents/{id}", get(agent)),
+        ("/agents", get(agents::list).post(agents::create)),
+        ("/agents/{id}", get(agents::inspect).patch(agents::update).delete(agents::delete)),
+        ("/images", post(images::create)),
+        ("/images/{id}", get(images::fetch)),
         ("/models", get(models)),
         ("/models/{id}", get(model)),
         ("/event-types", get(async || data(wire::SESSION_EVENTS.map(Value::from).to_vec()))),
@@ -153,14 +162,11 @@ async fn create(sessions: Sessions, request: Request) -> Result<Response, Proble
     let (path, key) = (request.uri().path().to_owned(), key(request.headers())?);
     let body = body::read_json(request, &sessions.shared.config).await?;
     let asked: SessionBody = request::read(&body)?;
-    only("agent", &[wire::AGENT_ID, NAME], asked.agent_id.as_ref().or(asked.agent_name.as_ref()))?;
-    only("harness", &[wire::HARNESS_ID, NAME], asked.harness_id.as_ref().or(asked.harness_name.as_ref()))?;
+    let agent_id = sessions.agent_id(asked.agent_id.as_ref().or(asked.agent_name.as_ref())).await?;
+    only_harness(asked.harness_id.as_ref().or(asked.harness_name.as_ref()))?;
     let model = sessions.model(asked.model_id.as_deref()).await?;
-    let built_in = SessionSettings {
-        harness_id: wire::HARNESS_ID.to_owned(),
-        agent_id: wire::AGENT_ID.to_owned(),
-        ..SessionSettings::default()
-    };
+    let built_in =
+        SessionSettings { harness_id: wire::HARNESS_ID.to_owned(), agent_id, ..SessionSettings::default() };
     let settings = asked.over(built_in, model)?;
     let idempotency_key = key.map(|key| format!("{path} {key}")).unwrap_or_default();
     let request_digest = grants::sha256(&body);
@@ -175,10 +181,10 @@ async fn create(sessions: Sessions, request: Request) -> Result<Response, Proble
     Ok(response)
 }
 
-/// There is one, and its name is known.
-fn only(what: &str, known: &[&str], asked: Option<&String>) -> Result<(), Problem> {
+/// There is one harness.
+fn only_harness(asked: Option<&String>) -> Result<(), Problem> {
     match asked {
-        Some(asked) if !known.contains(&asked.as_str()) => Err(Problem::missing(what, asked)),
+        Some(asked) if asked != wire::HARNESS_ID && asked != NAME => Err(Problem::missing("harness", asked)),
         Some(_) | None => Ok(()),
     }
 }
@@ -225,9 +231,12 @@ async fn delete(sessions: Sessions, request: Request) -> Result<StatusCode, Prob
 
 /// `GET /v1/sessions/{id}/messages`
 async fn messages(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
-    let id = ids_of(&request)?;
-    let listed = sessions.upstream().messages(sessions.caller(), &id).await?;
-    Ok(data(listed.into_iter().map(|placed| objects::placed_message(&id, placed)).collect()))
+    let (id, query) = (ids_of(&request)?, Query::parse(request.uri().query()));
+    let after = query.number("after_sequence")?.unwrap_or_default();
+    let listed = sessions.upstream().messages(sessions.caller(), &id, query.limit()?, after).await?;
+    let messages: Vec<_> =
+        listed.messages.into_iter().map(|placed| objects::placed_message(&id, placed)).collect();
+    Ok(Json(json!({ "data": messages, "has_more": listed.has_more })))
 }
 
 /// `POST /v1/sessions/{id}/messages`
@@ -253,29 +262,13 @@ async fn say(sessions: Sessions, request: Request) -> Result<Response, Problem> 
     Ok((StatusCode::CREATED, Json(objects::posted(&id, posted))).into_response())
 }
 
-/// `GET /v1/sessions/{id}/events`
-async fn events(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
-    let (session_id, query) = (ids_of(&request)?, Query::parse(request.uri().query()));
-    let asked = ListEventsRequest {
-        caller: sessions.caller(),
-        session_id,
-        cursor: query.cursor(request.headers())?,
-        filter: Some(query.filter()?),
-        limit: query.limit()?,
-        before_sequence: query.number("before_sequence")?.unwrap_or_default(),
-    };
-    let listed = sessions.upstream().events(asked).await?;
-    let events: Vec<_> = listed.events.into_iter().map(encode::event).collect();
-    Ok(Json(json!({ "data": events, "has_more": listed.has_more })))
-}
-
 /// `GET /v1/sessions/{id}/sse`
 async fn watch(sessions: Sessions, request: Request) -> Result<Response, Problem> {
     let (id, query) = (ids_of(&request)?, Query::parse(request.uri().query()));
     let (cursor, filter) = (query.cursor(request.headers())?, query.filter()?);
     let shared = &sessions.shared;
     let seat = shared.seats.take(&sessions.asker.caller.account, &id)?;
-    let time = stream::cycle();
+    let time = stream::cycle(shared.config.stream_time);
     let events = sessions.upstream().watch(sessions.caller(), &id, cursor, Some(filter), time).await?;
     let feed = Feed {
         events,
@@ -307,15 +300,8 @@ async fn tool_results(sessions: Sessions, request: Request) -> Result<Json<Value
 }
 
 async fn harness(request: Request) -> Result<Json<Value>, Problem> {
-    let asked = last(&request);
-    only("harness", &[wire::HARNESS_ID, NAME], Some(&asked))?;
+    only_harness(Some(&last(&request)))?;
     Ok(Json(objects::harness()))
-}
-
-async fn agent(request: Request) -> Result<Json<Value>, Problem> {
-    let asked = last(&request);
-    only("agent", &[wire::AGENT_ID, NAME], Some(&asked))?;
-    Ok(Json(objects::agent()))
 }
 
 /// `GET /v1/models`

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wire::session::{PlacedMessage, PostMessageResponse, Session, SessionStatus, ToolApprovalRequested};
 
 use super::{
-    ids,
+    capabilities, ids,
     object::{Object, all},
     parts,
 };
@@ -19,6 +19,7 @@ pub(super) fn session(session: Session) -> Value {
     let status = status(session.status());
     let settings = session.settings.unwrap_or_default();
     let agent = if settings.agent_id.is_empty() { wire::AGENT_ID.to_owned() } else { settings.agent_id };
+    let built_in = agent == wire::AGENT_ID;
     let harness =
         if settings.harness_id.is_empty() { wire::HARNESS_ID.to_owned() } else { settings.harness_id };
     let turn = Some(session.turn_id).filter(|turn| !turn.is_empty());
@@ -29,7 +30,7 @@ pub(super) fn session(session: Session) -> Value {
         .with("organization_id", ORGANIZATION)
         .with("harness_id", harness)
         .with("agent_id", agent)
-        .with("agent_name", NAME)
+        .may("agent_name", built_in.then_some(NAME))
         .with("status", status)
         .with("turn_id", turn)
         .text("title", settings.title)
@@ -39,6 +40,7 @@ pub(super) fn session(session: Session) -> Value {
         .json("metadata", Some(settings.metadata_json))
         .text("locale", settings.locale)
         .text("system_prompt", settings.system_prompt)
+        .with("capabilities", capabilities::list(settings.subagents))
         .may("max_iterations", Some(settings.max_iterations).filter(|most| *most > 0))
         .list("tools", settings.tools, tool)
         .with("created_at", time(session.created_at))
@@ -59,7 +61,7 @@ fn status(status: SessionStatus) -> &'static str {
     }
 }
 
-fn tool(tool: wire::agent::ClientTool) -> Value {
+pub(super) fn tool(tool: wire::agent::ClientTool) -> Value {
     Object::default()
         .with("type", "client_side")
         .with("name", tool.name)

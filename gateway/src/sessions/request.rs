@@ -9,12 +9,16 @@ use serde_json::{Map, Value};
 use wire::{
     agent::ClientTool,
     session::{
-        ContentPart, Controls, ExternalActor, ImagePart, Message, SessionSettings, ToolResult,
+        ContentPart, Controls, ExternalActor, ImageFilePart, ImagePart, Message, SessionSettings, ToolResult,
         content_part::Part,
     },
 };
 
-use super::problem::Problem;
+use super::{
+    capabilities::{self, Capability},
+    ids,
+    problem::Problem,
+};
 
 /// Reads a body; an empty one has no fields.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
@@ -44,10 +48,11 @@ pub(super) struct SessionBody {
     system_prompt: Option<String>,
     max_iterations: Option<u32>,
     locale: Option<String>,
+    capabilities: Option<Vec<Capability>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Tool {
+pub(super) struct Tool {
     #[serde(rename = "type", default)]
     kind: Option<String>,
     name: String,
@@ -81,12 +86,16 @@ impl SessionBody {
             max_iterations: self.max_iterations.unwrap_or(before.max_iterations),
             locale: self.locale.unwrap_or(before.locale),
             metadata_json: self.metadata.map(json).unwrap_or(before.metadata_json),
+            subagents: match self.capabilities {
+                Some(capabilities) => capabilities::subagents(capabilities)?,
+                None => before.subagents,
+            },
         })
     }
 }
 
 impl Tool {
-    fn wire(self) -> Result<ClientTool, Problem> {
+    pub(super) fn wire(self) -> Result<ClientTool, Problem> {
         if self.kind.as_deref().is_some_and(|kind| kind != "client_side") {
             return Err(Problem::bad(format!("tools: `{}` is not of the type client_side", self.name)));
         }
@@ -129,6 +138,10 @@ enum Piece {
         base64: Option<String>,
         media_type: Option<String>,
     },
+    ImageFile {
+        image_id: String,
+        filename: Option<String>,
+    },
     #[serde(other)]
     Other,
 }
@@ -144,7 +157,32 @@ struct ControlsBody {
 
 #[derive(Debug, Deserialize)]
 struct Reasoning {
-    effort: Option<String>,
+    effort: Option<Effort>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Effort {
+    None,
+    Minimal,
+    Low,
+    Medium,
+    High,
+    #[serde(alias = "max")]
+    XHigh,
+}
+
+impl From<Effort> for domain::Effort {
+    fn from(effort: Effort) -> Self {
+        match effort {
+            Effort::None => Self::None,
+            Effort::Minimal => Self::Minimal,
+            Effort::Low => Self::Low,
+            Effort::Medium => Self::Medium,
+            Effort::High => Self::High,
+            Effort::XHigh => Self::Highest,
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -178,8 +216,8 @@ impl MessageBody {
         let content = self.message.content.into_iter().map(Piece::wire).collect::<Result<Vec<_>, _>>()?;
         let says = |part: &ContentPart| match &part.part {
             Some(Part::Text(text)) => !text.trim().is_empty(),
-            Some(Part::Image(_)) => true,
-            Some(Part::ImageFile(_) | Part::ToolCall(_) | Part::ToolResult(_)) | None => false,
+            Some(Part::Image(_) | Part::ImageFile(_)) => true,
+            Some(Part::ToolCall(_) | Part::ToolResult(_)) | None => false,
         };
         if !content.iter().any(says) {
             return Err(Problem::bad("message has no text"));
@@ -207,9 +245,16 @@ impl Piece {
                 image.check().map_err(|error| Problem::bad(format!("message.content: {error}")))?;
                 Part::Image(ImagePart { url, base64, media_type })
             }
+            Self::ImageFile { image_id, filename } => {
+                if !ids::is("img_", &image_id) {
+                    let detail = "message.content: an image_id is `img_` and 32 lower-case hex digits";
+                    return Err(Problem::bad(detail));
+                }
+                Part::ImageFile(ImageFilePart { image_id, filename })
+            }
             Self::Other => {
                 return Err(Problem::bad(
-                    "message.content: only parts of the types text and image can be sent",
+                    "message.content: only parts of the types text, image and image_file can be sent",
                 ));
             }
         };
@@ -226,7 +271,10 @@ impl ControlsBody {
         });
         Controls {
             model_id: model,
-            reasoning_effort: self.reasoning.and_then(|reasoning| reasoning.effort),
+            reasoning_effort: self
+                .reasoning
+                .and_then(|reasoning| reasoning.effort)
+                .map(|effort| domain::Effort::from(effort).name().to_owned()),
             locale: self.locale,
             error_disclosure: disclosure.map(str::to_owned),
             hints_json: self.hints.map(|hints| Value::Object(hints).to_string()),

@@ -12,15 +12,13 @@ use wire::session::Event;
 use super::{encode, object::name, seats::Seat};
 use crate::sse;
 
-/// How long a stream lasts, give or take a fifth.
-const CYCLE: Duration = Duration::from_secs(300);
 /// Milliseconds after which a reader comes back: while something happens, and while nothing does.
 const BUSY: u64 = 100;
 const IDLE: u64 = 500;
 
-/// How long one stream lasts.
-pub(super) fn cycle() -> Duration {
-    CYCLE.mul_f64(0.8 + 0.4 * fastrand::f64())
+/// How long one stream lasts: not all of them end together.
+pub(super) fn cycle(usual: Duration) -> Duration {
+    usual.mul_f64(0.8 + 0.4 * fastrand::f64())
 }
 
 /// A stream to one reader.

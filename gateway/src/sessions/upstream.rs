@@ -7,11 +7,13 @@ use wire::{
     Transport,
     agent::Caller,
     session::{
-        CancelTurnRequest, CreateSessionRequest, Cursor, DecideToolCallsRequest, DeleteSessionRequest, Event,
-        Filter, GetSessionRequest, ListEventsRequest, ListEventsResponse, ListMessagesRequest,
-        ListSessionsRequest, PlacedMessage, PostMessageRequest, PostMessageResponse, Session,
-        SessionSettings, SubmitToolResultsRequest, ToolDecision, ToolResult, UpdateSessionRequest,
-        WatchRequest, sessions_client::SessionsClient,
+        Agent, AgentSettings, CancelTurnRequest, CreateAgentRequest, CreateSessionRequest, Cursor,
+        DecideToolCallsRequest, DeleteAgentRequest, DeleteSessionRequest, Event, Filter, GetAgentRequest,
+        GetImageRequest, GetSessionRequest, Image, ListAgentsRequest, ListEventsRequest, ListEventsResponse,
+        ListMessagesRequest, ListMessagesResponse, ListSessionsRequest, PostMessageRequest,
+        PostMessageResponse, PutImageRequest, Session, SessionSettings, SubmitToolResultsRequest,
+        ToolDecision, ToolResult, UpdateAgentRequest, UpdateSessionRequest, WatchRequest,
+        get_agent_request::Which, sessions_client::SessionsClient,
     },
 };
 
@@ -80,10 +82,11 @@ impl Sessions {
         &self,
         caller: Option<Caller>,
         session_id: &str,
-    ) -> Result<Vec<PlacedMessage>, Status> {
-        let asked = ListMessagesRequest { caller, session_id: session_id.to_owned() };
-        let listed = within(self.agent().list_messages(request(asked, DEADLINE))).await?;
-        Ok(listed.into_inner().messages)
+        limit: u32,
+        after_sequence: u64,
+    ) -> Result<ListMessagesResponse, Status> {
+        let asked = ListMessagesRequest { caller, session_id: session_id.to_owned(), limit, after_sequence };
+        Ok(within(self.agent().list_messages(request(asked, DEADLINE))).await?.into_inner())
     }
 
     pub(super) async fn events(&self, asked: ListEventsRequest) -> Result<ListEventsResponse, Status> {
@@ -131,8 +134,57 @@ impl Sessions {
         let taken = within(self.agent().decide_tool_calls(request(asked, DEADLINE))).await?;
         Ok(taken.into_inner().accepted)
     }
+
+    pub(super) async fn create_agent(&self, asked: CreateAgentRequest) -> Result<Agent, Status> {
+        let created = within(self.agent().create_agent(request(asked, DEADLINE))).await?;
+        whole(created.into_inner().agent)
+    }
+
+    pub(super) async fn agent_of(&self, caller: Option<Caller>, which: Which) -> Result<Agent, Status> {
+        let asked = GetAgentRequest { caller, which: Some(which) };
+        whole(within(self.agent().get_agent(request(asked, DEADLINE))).await?.into_inner().agent)
+    }
+
+    pub(super) async fn agents(
+        &self,
+        caller: Option<Caller>,
+        limit: u32,
+        after_agent_id: String,
+    ) -> Result<Vec<Agent>, Status> {
+        let asked = ListAgentsRequest { caller, limit, after_agent_id };
+        Ok(within(self.agent().list_agents(request(asked, DEADLINE))).await?.into_inner().agents)
+    }
+
+    pub(super) async fn update_agent(
+        &self,
+        caller: Option<Caller>,
+        agent_id: String,
+        settings: AgentSettings,
+    ) -> Result<Agent, Status> {
+        let asked = UpdateAgentRequest { caller, agent_id, settings: Some(settings) };
+        whole(within(self.agent().update_agent(request(asked, DEADLINE))).await?.into_inner().agent)
+    }
+
+    pub(super) async fn delete_agent(&self, caller: Option<Caller>, agent_id: String) -> Result<(), Status> {
+        let asked = DeleteAgentRequest { caller, agent_id };
+        within(self.agent().delete_agent(request(asked, DEADLINE))).await.map(drop)
+    }
+
+    pub(super) async fn put_image(&self, asked: PutImageRequest) -> Result<Image, Status> {
+        whole(within(self.agent().put_image(request(asked, DEADLINE))).await?.into_inner().image)
+    }
+
+    pub(super) async fn image(
+        &self,
+        caller: Option<Caller>,
+        image_id: String,
+    ) -> Result<(Image, Vec<u8>), Status> {
+        let asked = GetImageRequest { caller, image_id };
+        let got = within(self.agent().get_image(request(asked, DEADLINE))).await?.into_inner();
+        Ok((whole(got.image)?, got.content))
+    }
 }
 
-fn whole(session: Option<Session>) -> Result<Session, Status> {
-    session.ok_or_else(|| Status::internal("a session without content"))
+fn whole<T>(object: Option<T>) -> Result<T, Status> {
+    object.ok_or_else(|| Status::internal("an answer without content"))
 }

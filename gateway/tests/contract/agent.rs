@@ -20,7 +20,8 @@ use wire::agent::{
     self, CancelRunRequest, CancelRunResponse, ChatRequest, DecideOutcome, DecideRequest, DecideResponse,
     GetReadinessRequest, GetReadinessResponse, GetRunRequest, GetRunResponse, ListClustersRequest,
     ListClustersResponse, ListModelsRequest, ListModelsResponse, ListRunsRequest, ListRunsResponse,
-    ListToolsRequest, ListToolsResponse, ModelInfo, RunInfo, RunState, Totals, WatchRequest,
+    ListToolsRequest, ListToolsResponse, ModelInfo, RunInfo, RunState, SteerRequest, SteerResponse, Totals,
+    WatchRequest,
     agent_server::{Agent, AgentServer},
 };
 
@@ -207,6 +208,10 @@ impl Agent for Stage {
     ) -> Result<Response<CancelRunResponse>, Status> {
         self.cancelled.lock().unwrap().push(request.into_inner());
         Ok(Response::new(CancelRunResponse { state_before: RunState::Running.into() }))
+    }
+
+    async fn steer(&self, _: Request<SteerRequest>) -> Result<Response<SteerResponse>, Status> {
+        Ok(Response::new(SteerResponse {}))
     }
 
     async fn decide(&self, request: Request<DecideRequest>) -> Result<Response<DecideResponse>, Status> {

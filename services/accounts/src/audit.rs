@@ -141,6 +141,7 @@ fn what(event: &Event) -> Option<What> {
         | EventKind::ClientToolRequested { .. }
         | EventKind::CompactionStarted(_)
         | EventKind::CompactionDone(_)
+        | EventKind::Steered(_)
         | EventKind::CompactionFailed { .. }
         | EventKind::Notice { .. } => return None,
     })

@@ -76,14 +76,15 @@ fn need(path: &str) -> Need {
         ("grpc.reflection.v1.ServerReflection" | "grpc.reflection.v1alpha.ServerReflection", _) => {
             Need::AnyKey
         }
-        ("sleuth.agent.v1.Agent", "Chat" | "CancelRun" | "Decide") => Need::Scope(Scope::Ask),
+        ("sleuth.agent.v1.Agent", "Chat" | "CancelRun" | "Decide" | "Steer") => Need::Scope(Scope::Ask),
         (
             "sleuth.agent.v1.Agent",
             "Watch" | "ListModels" | "ListTools" | "ListRuns" | "ListClusters" | "GetRun" | "GetReadiness",
         ) => Need::Scope(Scope::Read),
         (
             "sleuth.session.v1.Sessions",
-            "GetSession" | "ListSessions" | "ListMessages" | "ListEvents" | "Watch",
+            "GetSession" | "ListSessions" | "ListMessages" | "ListEvents" | "Watch" | "GetAgent"
+            | "ListAgents" | "GetImage",
         ) => Need::Scope(Scope::Read),
         ("sleuth.session.v1.Sessions", _) => Need::Scope(Scope::Ask),
         ("sleuth.account.v1.Accounts", "Authenticate") => Need::Trust,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::{Labels, Limits};
 
-use crate::{prompt::EnabledPrompts, runbooks::Runbooks};
+use crate::{prompt::EnabledPrompts, runbooks::Runbooks, sessions::Disclosure};
 
 /// Settings of the agent.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +35,10 @@ pub struct Config {
     pub tool_result_tokens: u64,
     /// Bytes that one request may have.
     pub max_request_bytes: usize,
+    /// How long a session waits for the results of its client's tools.
+    pub client_tool_time: Duration,
+    /// How much clients of sessions are told of an error at most.
+    pub error_disclosure: Disclosure,
 }
 
 impl Config {
@@ -60,6 +64,8 @@ impl Default for Config {
             tool_result_percent: 15,
             tool_result_tokens: 25_000,
             max_request_bytes: 64 << 20,
+            client_tool_time: Duration::from_secs(300),
+            error_disclosure: Disclosure::default(),
         }
     }
 }

@@ -34,6 +34,7 @@ pub use prompt::EnabledPrompts;
 pub use rpc::{Service, SessionService};
 pub use runbooks::{RunbookError, Runbooks};
 use runs::Runs;
+pub use sessions::Disclosure;
 use sessions::Sessions;
 use tools::Tools;
 pub use tools::executors::{Dial, Discovered};

@@ -1,8 +1,8 @@
 //! The log of a run: an ordered list of events from which everything else can be derived.
 
 use crate::{
-    AgentId, Approval, CallId, Ceiling, ClientTool, CodeOutput, ContextSize, Gate, Labels, Limits, Message,
-    MessageId, OutputStream, Permission, Permissions, Placement, QuestionId, Rlm, RunId, ToolCall,
+    AgentId, Approval, CallId, Ceiling, ClientTool, CodeOutput, ContextSize, Effort, Gate, Labels, Limits,
+    Message, MessageId, OutputStream, Permission, Permissions, Placement, QuestionId, Rlm, RunId, ToolCall,
     ToolProfile, ToolResult, Totals, Usage,
 };
 
@@ -164,6 +164,8 @@ pub enum EventKind {
         /// Whether the client ran it: then the model reads the data as it is.
         by_client: bool,
     },
+    /// Somebody said something to the run while it went on: the next model call has it.
+    Steered(Steered),
     /// The conversation is too long: the model is asked for a summary of it.
     CompactionStarted(CompactionStarted),
     /// The summary took the place of the conversation.
@@ -291,6 +293,8 @@ pub struct RunSetup {
     pub keeper: String,
     /// The client's rules about calls, if it has any.
     pub permissions: Option<Permissions>,
+    /// How much the model is to think; `None` leaves it to the model.
+    pub effort: Option<Effort>,
 }
 
 /// An event of a session. A run's machine knows nothing of it.
@@ -300,6 +304,15 @@ pub struct SessionRecord {
     pub bytes: Vec<u8>,
     /// Whether a turn goes on after it, so that the session needs an owner.
     pub busy: bool,
+}
+
+/// Somebody said something to a run while it went on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steered {
+    /// What whoever said it calls it.
+    pub key: String,
+    /// What was said.
+    pub message: Message,
 }
 
 /// The model is asked.

@@ -7,11 +7,13 @@
 //! * [`message`](Message): the conversation that a model sees
 //! * [`image`](Image): images in it
 //! * [`tool`](ToolPlan): tool calls, their plans and results
+//! * [`effort`](Effort): how much a model is to think
 //! * [`permissions`](Permissions): rules of a client about calls
 //! * [`usage`](Usage): tokens and cost
 //! * [`tokens`]: estimates of what no provider has counted yet
 //! * [`Run`]: the machine; inputs in, events and effects out
 
+mod effort;
 mod event;
 mod id;
 mod image;
@@ -25,9 +27,10 @@ mod usage;
 
 pub mod tokens;
 
+pub use effort::Effort;
 pub use event::{
     AssistantMessage, Closing, CompactionDone, CompactionStarted, Event, EventKind, FailureCode, ModelCalled,
-    RunSetup, RunStarted, SessionRecord, Subagents, Timestamp, UsageReported,
+    RunSetup, RunStarted, SessionRecord, Steered, Subagents, Timestamp, UsageReported,
 };
 pub use id::{AgentId, CallId, LogId, MessageId, QuestionId, RunId};
 pub use image::{BadImage, Image};

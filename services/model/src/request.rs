@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::{Message, ToolCall, Usage};
+use domain::{Effort, Message, ToolCall, Usage};
 
 /// A tool on offer.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub struct Request {
     pub tools: Arc<[ToolSpec]>,
     /// A JSON object, in the form of OpenAI's `response_format`, that the answer must follow.
     pub response_format: Option<serde_json::Value>,
+    /// How much it is to think; `None` leaves it to the model.
+    pub effort: Option<Effort>,
 }
 
 /// A piece of a reply.

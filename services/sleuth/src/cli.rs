@@ -208,6 +208,10 @@ pub(crate) struct Http {
     /// Host names, besides loopback ones, that a server without a key answers to.
     #[arg(long, env = "SLEUTH_ALLOWED_HOSTS", value_name = "HOST", value_delimiter = ',')]
     pub(crate) allowed_hosts: Option<Vec<String>>,
+    /// Seconds after which the stream of a session ends for its reader to come back, give or take a fifth.
+    /// [default: 300]
+    #[arg(long, env = "SLEUTH_STREAM_SECONDS", value_name = "SECONDS")]
+    pub(crate) stream_seconds: Option<u64>,
 }
 
 /// Who gets in.
@@ -304,6 +308,12 @@ pub(crate) struct Answering {
     /// Runs of one account that may go on at the same time. Only --max-runs counts by default.
     #[arg(long, env = "SLEUTH_MAX_ACCOUNT_RUNS", value_name = "N")]
     pub(crate) max_account_runs: Option<usize>,
+    /// Seconds that a session waits for the results of its client's tools. [default: 300]
+    #[arg(long, env = "SLEUTH_CLIENT_TOOL_SECONDS", value_name = "SECONDS")]
+    pub(crate) client_tool_seconds: Option<u64>,
+    /// How much clients of sessions are told of an error at most: generic, standard or detailed. [default: standard]
+    #[arg(long, env = "SLEUTH_ERROR_DISCLOSURE", value_name = "LEVEL")]
+    pub(crate) error_disclosure: Option<String>,
 }
 
 /// How to reach a server.

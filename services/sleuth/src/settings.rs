@@ -41,6 +41,9 @@ pub(crate) struct File {
     compaction_percent: Option<u64>,
     max_runs: Option<usize>,
     max_account_runs: Option<usize>,
+    client_tool_seconds: Option<u64>,
+    error_disclosure: Option<String>,
+    stream_seconds: Option<u64>,
     require_keys: Option<bool>,
     key_rate: Option<NonZeroU32>,
     account_rate: Option<NonZeroU32>,
@@ -198,9 +201,15 @@ impl File {
     ) -> anyhow::Result<gateway::Config> {
         let origins = http.cors_origins.clone().or_else(|| self.cors_origins.clone()).unwrap_or_default();
         let origins = origins.iter().map(|origin| origin.parse()).collect::<Result<_, _>>();
+        let usual = gateway::Config::default();
         Ok(gateway::Config {
             api_key: api_key(),
             needs_key: self.needs_key(access),
+            stream_time: http
+                .stream_seconds
+                .or(self.stream_seconds)
+                .map_or(usual.stream_time, |seconds| Duration::from_secs(seconds.max(1)))
+                .min(LONGEST),
             signing_key: Some(signing_key),
             allowed_hosts: http
                 .allowed_hosts
@@ -240,11 +249,27 @@ impl File {
                 .max_account_runs
                 .or(self.max_account_runs)
                 .unwrap_or(default.max_account_runs),
+            client_tool_time: flags
+                .client_tool_seconds
+                .or(self.client_tool_seconds)
+                .map_or(default.client_tool_time, Duration::from_secs)
+                .min(LONGEST),
+            error_disclosure: self.error_disclosure(flags)?.unwrap_or(default.error_disclosure),
             cluster_name: self.cluster_name(flags),
             enabled_prompts: agent::EnabledPrompts::parse(prompts),
             runbooks,
             ..default
         })
+    }
+
+    fn error_disclosure(&self, flags: &Answering) -> anyhow::Result<Option<agent::Disclosure>> {
+        let Some(name) = flags.error_disclosure.as_deref().or(self.error_disclosure.as_deref()) else {
+            return Ok(None);
+        };
+        let named = agent::Disclosure::named(name);
+        named
+            .map(Some)
+            .with_context(|| format!("--error-disclosure: `{name}` is not generic, standard or detailed"))
     }
 
     /// Name of the cluster that the tools see.

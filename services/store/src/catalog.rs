@@ -61,7 +61,7 @@ pub struct Query {
     pub limit: NonZeroUsize,
 }
 
-/// How much is kept of logs at rest: those whose run has ended, or has not begun, and whose inbox is empty. Logs
+/// How much is kept of logs at rest: those whose run has ended, or has not begun, and whose inbox is empty. Agents stay. Logs
 /// that have not changed for longest go first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retention {

@@ -105,6 +105,10 @@ pub enum Kind {
     Run,
     /// A session, with one run after the other.
     Session,
+    /// An agent that an account defines. It has no events, and is kept until it is deleted.
+    Agent,
+    /// An image that was sent ahead. It has no events.
+    Image,
 }
 
 /// What makes a repeated request the same request. It is remembered for as long as the log is.

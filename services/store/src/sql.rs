@@ -41,10 +41,15 @@ pub(crate) fn state(code: i16) -> Option<State> {
     })
 }
 
+/// The code of what no sweep takes.
+pub(crate) const AGENT: i16 = 2;
+
 pub(crate) fn of_kind(kind: Kind) -> i16 {
     match kind {
         Kind::Run => 0,
         Kind::Session => 1,
+        Kind::Agent => AGENT,
+        Kind::Image => 3,
     }
 }
 
@@ -52,6 +57,8 @@ pub(crate) fn kind(code: i16) -> Option<Kind> {
     Some(match code {
         0 => Kind::Run,
         1 => Kind::Session,
+        AGENT => Kind::Agent,
+        3 => Kind::Image,
         _ => return None,
     })
 }

@@ -51,6 +51,7 @@ fn of(kind: &EventKind) -> Option<State> {
         | EventKind::CallResolved { .. }
         | EventKind::CompactionStarted(_)
         | EventKind::CompactionDone(_)
+        | EventKind::Steered(_)
         | EventKind::CompactionFailed { .. }
         | EventKind::Notice { .. } => None,
     }

@@ -7,6 +7,7 @@
 //! * [`models`]: scripted model servers
 //! * [`postgres`]: a PostgreSQL server of a test's own
 //! * [`process`]: real sleuth processes
+//! * [`sessions`]: a client of the session dialect
 
 pub mod client;
 pub mod collector;
@@ -14,3 +15,4 @@ pub mod components;
 pub mod models;
 pub mod postgres;
 pub mod process;
+pub mod sessions;

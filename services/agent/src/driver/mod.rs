@@ -388,6 +388,7 @@ impl Driver {
             messages,
             tools: specs,
             response_format: form.map(|form| form.format.clone()),
+            effort: self.setup.start.setup.effort,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Requests, checked on their way in.
 
-use domain::{CallId, Image, Limits, Permission, Rlm, RunId, ToolProfile};
+use domain::{CallId, Effort, Image, Limits, Permission, Rlm, RunId, ToolProfile};
 use store::Idempotency;
 use tonic::Status;
 use wire::agent::{Caller, ChatRequest, ClientResult, RlmMode, decision};
@@ -51,6 +51,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         limits: rlm.as_ref().map_or(limits, |(rlm, _)| of_code(limits, *rlm)),
         rlm,
         keeper: String::new(),
+        effort: effort(&request.reasoning_effort)?,
         idempotency: idempotency(
             account(request.caller.as_ref()),
             request.idempotency_key,
@@ -88,6 +89,12 @@ fn profile(name: &str) -> Result<ToolProfile, Status> {
     ToolProfile::named(name).ok_or_else(unknown)
 }
 
+fn effort(name: &str) -> Result<Option<Effort>, Status> {
+    let unknown =
+        || Status::invalid_argument(format!("reasoning_effort: there is none of the name `{name}`"));
+    if name.is_empty() { Ok(None) } else { Effort::named(name).map(Some).ok_or_else(unknown) }
+}
+
 /// The model that is asked for, or that the account has.
 fn model(asked: String, caller: Option<&Caller>) -> Option<String> {
     let usual = caller.map(|caller| caller.default_model.clone());
@@ -113,7 +120,7 @@ fn alert_history(asked: wire::agent::AlertHistory) -> Result<AlertHistory, Statu
     Ok(AlertHistory { namespace, name, since_hours })
 }
 
-fn images(images: Vec<wire::agent::Image>) -> Result<Vec<Image>, Status> {
+pub(super) fn images(images: Vec<wire::agent::Image>) -> Result<Vec<Image>, Status> {
     let images = images.into_iter().map(Image::from).enumerate().map(|(at, image)| match image.check() {
         Ok(()) => Ok(image),
         Err(error) => Err(Status::invalid_argument(format!("images[{at}]: {error}"))),

@@ -6,21 +6,22 @@ mod sessions;
 
 use std::sync::Arc;
 
-use domain::{RunId, ToolProfile};
+use domain::{Message, Part, Role, RunId, ToolProfile};
 use futures_util::{StreamExt as _, stream::BoxStream};
 use store::tail;
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
+use uuid::Uuid;
 use wire::agent::{
     Caller, CancelRunRequest, CancelRunResponse, ChatRequest, DecideRequest, DecideResponse, Event,
     GetReadinessRequest, GetReadinessResponse, GetRunRequest, GetRunResponse, ListClustersRequest,
     ListClustersResponse, ListModelsRequest, ListModelsResponse, ListRunsRequest, ListRunsResponse,
-    ListToolsRequest, ListToolsResponse, WatchRequest, agent_server,
+    ListToolsRequest, ListToolsResponse, SteerRequest, SteerResponse, WatchRequest, agent_server,
 };
 
 pub use sessions::SessionService;
 
-use crate::runs::{Found, NotSettled, Reading, Runs, summary};
+use crate::runs::{Found, NotSettled, NotSteered, Reading, Runs, summary};
 
 /// The account of callers that name none.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -194,6 +195,30 @@ impl agent_server::Agent for Service {
             NotSettled::Store(error) => unavailable(&error),
         })?;
         Ok(Response::new(DecideResponse { outcome: outcome.into() }))
+    }
+
+    async fn steer(&self, request: Request<SteerRequest>) -> Result<Response<SteerResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let SteerRequest { caller, run_id, text, images, client_message_id } = request;
+        if text.is_empty() && images.is_empty() {
+            return Err(Status::invalid_argument("text: it is missing; say something"));
+        }
+        let found = self.find(run_id, caller.as_ref()).await?;
+        let images = ask::images(images)?.into_iter().map(Part::Image);
+        let text = Some(text).filter(|text| !text.is_empty()).map(Part::Text);
+        let message = Message::new(Role::User, text.into_iter().chain(images).collect());
+        let key = match client_message_id.as_str() {
+            "" => Uuid::now_v7().simple().to_string(),
+            key => format!("client/{key}"),
+        };
+        self.runs.steer(found, &key, message).await.map_err(|error| match error {
+            NotSteered::Over(_) => Status::failed_precondition(error.to_string()),
+            NotSteered::OtherMessage => Status::already_exists(error.to_string()),
+            NotSteered::Blind(_) => Status::invalid_argument(error.to_string()),
+            NotSteered::Store(store::Error::BadName(why)) => Status::invalid_argument(why),
+            NotSteered::Store(error) => unavailable(&error),
+        })?;
+        Ok(Response::new(SteerResponse {}))
     }
 
     async fn get_readiness(

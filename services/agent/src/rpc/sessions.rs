@@ -6,12 +6,15 @@ use futures_util::{TryStreamExt as _, stream::BoxStream};
 use store::Idempotency;
 use tonic::{Request, Response, Status};
 use wire::session::{
-    CancelTurnRequest, CancelTurnResponse, CreateSessionRequest, CreateSessionResponse, Cursor,
-    DecideToolCallsRequest, DecideToolCallsResponse, DeleteSessionRequest, DeleteSessionResponse, Event,
-    GetSessionRequest, GetSessionResponse, ListEventsRequest, ListEventsResponse, ListMessagesRequest,
+    CancelTurnRequest, CancelTurnResponse, CreateAgentRequest, CreateAgentResponse, CreateSessionRequest,
+    CreateSessionResponse, Cursor, DecideToolCallsRequest, DecideToolCallsResponse, DeleteAgentRequest,
+    DeleteAgentResponse, DeleteSessionRequest, DeleteSessionResponse, Event, GetAgentRequest,
+    GetAgentResponse, GetImageRequest, GetImageResponse, GetSessionRequest, GetSessionResponse, Image,
+    ListAgentsRequest, ListAgentsResponse, ListEventsRequest, ListEventsResponse, ListMessagesRequest,
     ListMessagesResponse, ListSessionsRequest, ListSessionsResponse, PostMessageRequest, PostMessageResponse,
-    SubmitToolResultsRequest, SubmitToolResultsResponse, UpdateSessionRequest, UpdateSessionResponse,
-    WatchRequest, cursor, sessions_server,
+    PutImageRequest, PutImageResponse, SubmitToolResultsRequest, SubmitToolResultsResponse,
+    UpdateAgentRequest, UpdateAgentResponse, UpdateSessionRequest, UpdateSessionResponse, WatchRequest,
+    cursor, get_agent_request::Which, sessions_server,
 };
 
 use super::{account, received, span, unavailable};
@@ -40,7 +43,7 @@ impl SessionService {
 impl From<Error> for Status {
     fn from(error: Error) -> Self {
         match error {
-            Error::Unknown(_) => Self::not_found(error.to_string()),
+            Error::Unknown(..) => Self::not_found(error.to_string()),
             Error::OtherRequest => Self::already_exists(error.to_string()),
             Error::Store(store::Error::UnknownLog(_)) => Self::not_found("Session not found"),
             Error::Store(store::Error::BadName(why)) => Self::invalid_argument(why),
@@ -163,8 +166,11 @@ impl sessions_server::Sessions for SessionService {
         request: Request<ListMessagesRequest>,
     ) -> Result<Response<ListMessagesResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
-        let messages = self.sessions.messages(&request.session_id, account(request.caller.as_ref())).await?;
-        Ok(Response::new(ListMessagesResponse { messages }))
+        let ListMessagesRequest { caller, session_id, limit: most, after_sequence } = request;
+        let account = account(caller.as_ref());
+        let (messages, has_more) =
+            self.sessions.messages(&session_id, account, after_sequence, limit(most, MOST)).await?;
+        Ok(Response::new(ListMessagesResponse { messages, has_more }))
     }
 
     async fn list_events(
@@ -180,7 +186,11 @@ impl sessions_server::Sessions for SessionService {
             .sessions
             .events(&session_id, account(caller.as_ref()), cursor, filter, before_sequence, limit(most, MOST))
             .await?;
-        Ok(Response::new(ListEventsResponse { events: listed.events, has_more: listed.more }))
+        Ok(Response::new(ListEventsResponse {
+            events: listed.events,
+            has_more: listed.more,
+            total: listed.total,
+        }))
     }
 
     async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
@@ -223,5 +233,82 @@ impl sessions_server::Sessions for SessionService {
         let account = account(request.caller.as_ref());
         let accepted = self.sessions.decide(&request.session_id, account, request.decisions).await?;
         Ok(Response::new(DecideToolCallsResponse { accepted }))
+    }
+
+    async fn create_agent(
+        &self,
+        request: Request<CreateAgentRequest>,
+    ) -> Result<Response<CreateAgentResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let settings = request.settings.filter(|settings| !settings.name.is_empty());
+        let settings = settings.ok_or_else(|| Status::invalid_argument("settings.name: it is missing"))?;
+        let account = account(request.caller.as_ref());
+        let key = idempotency(account, request.idempotency_key, &request.request_digest)?;
+        let agent = self.sessions.create_agent(account, settings, key).await?;
+        Ok(Response::new(CreateAgentResponse { agent: Some(agent) }))
+    }
+
+    async fn get_agent(
+        &self,
+        request: Request<GetAgentRequest>,
+    ) -> Result<Response<GetAgentResponse>, Status> {
+        let GetAgentRequest { caller, which } = received(request, |asked| &mut asked.caller);
+        let account = account(caller.as_ref());
+        let agent = match which {
+            Some(Which::Id(id)) => self.sessions.agent(&id, account).await?,
+            Some(Which::Name(name)) => self.sessions.agent_named(&name, account).await?,
+            None => return Err(Status::invalid_argument("which: name an agent")),
+        };
+        Ok(Response::new(GetAgentResponse { agent: Some(agent) }))
+    }
+
+    async fn list_agents(
+        &self,
+        request: Request<ListAgentsRequest>,
+    ) -> Result<Response<ListAgentsResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let (account, limit) = (account(request.caller.as_ref()), limit(request.limit, 100));
+        let agents = self.sessions.agents(account, &request.after_agent_id, limit).await?;
+        Ok(Response::new(ListAgentsResponse { agents }))
+    }
+
+    async fn update_agent(
+        &self,
+        request: Request<UpdateAgentRequest>,
+    ) -> Result<Response<UpdateAgentResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let (account, settings) = (account(request.caller.as_ref()), request.settings.unwrap_or_default());
+        let agent = self.sessions.update_agent(&request.agent_id, account, settings).await?;
+        Ok(Response::new(UpdateAgentResponse { agent: Some(agent) }))
+    }
+
+    async fn delete_agent(
+        &self,
+        request: Request<DeleteAgentRequest>,
+    ) -> Result<Response<DeleteAgentResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        self.sessions.delete_agent(&request.agent_id, account(request.caller.as_ref())).await?;
+        Ok(Response::new(DeleteAgentResponse {}))
+    }
+
+    async fn put_image(
+        &self,
+        request: Request<PutImageRequest>,
+    ) -> Result<Response<PutImageResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let PutImageRequest { caller, filename, media_type, content } = request;
+        let image = Image { filename, media_type, ..Image::default() };
+        let image = self.sessions.keep_image(account(caller.as_ref()), image, content).await?;
+        Ok(Response::new(PutImageResponse { image: Some(image) }))
+    }
+
+    async fn get_image(
+        &self,
+        request: Request<GetImageRequest>,
+    ) -> Result<Response<GetImageResponse>, Status> {
+        let request = received(request, |asked| &mut asked.caller);
+        let (image, content) =
+            self.sessions.image(&request.image_id, account(request.caller.as_ref())).await?;
+        Ok(Response::new(GetImageResponse { image: Some(image), content }))
     }
 }

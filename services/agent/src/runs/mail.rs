@@ -6,12 +6,14 @@ use domain::{CallId, Input, LogId};
 use store::{Head, Posted, Store};
 use tokio::{sync::watch, time::sleep};
 
-use super::{Progress, settle};
+use super::{Progress, settle, steer};
 
 /// Key of the wish that a run stops; the payload says why.
 pub(super) const CANCEL: &str = "cancel";
 /// Beginning of the keys that settle a call.
 pub(super) const SETTLED: &str = "settled/";
+/// Beginning of the keys of what is said to a run.
+pub(super) const SAID: &str = "said/";
 /// Beginning of the keys that say that somebody reads the run.
 pub(super) const READING: &str = "reading/";
 
@@ -53,6 +55,8 @@ impl Mail {
                 inputs.push(Input::Cancelled { reason });
             } else if let Some(call) = entry.key.strip_prefix(SETTLED) {
                 inputs.extend(settle::input(CallId::new(call), &entry.payload));
+            } else if let Some(key) = entry.key.strip_prefix(SAID) {
+                inputs.extend(steer::input(key, &entry.payload));
             } else if entry.key.starts_with(READING) {
                 progress.is_read_elsewhere();
             }

@@ -10,6 +10,7 @@ mod progress;
 mod reader;
 mod recover;
 mod settle;
+mod steer;
 pub(crate) mod summary;
 mod table;
 
@@ -17,8 +18,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::{
-    AgentId, ClientTool, ContextSize, Event, EventKind, Family, Image, Labels, Limits, LogId, Message, Part,
-    Permissions, Rlm, Role, Run, RunId, RunSetup, RunStarted, Subagents, Timestamp, ToolProfile, tokens,
+    AgentId, ClientTool, ContextSize, Effort, Event, EventKind, Family, Image, Labels, Limits, LogId,
+    Message, Part, Permissions, Rlm, Role, Run, RunId, RunSetup, RunStarted, Subagents, Timestamp,
+    ToolProfile, tokens,
 };
 use model::{Catalogue, Model, UnknownModel};
 use runtime::clock;
@@ -49,6 +51,7 @@ pub(crate) use open_calls::{Brought, Decision};
 pub(crate) use progress::Progress;
 use reader::Reader;
 pub(crate) use settle::NotSettled;
+pub(crate) use steer::NotSteered;
 use table::{Full, Most, Seat, Table};
 
 /// A question, as the agent takes it.
@@ -94,6 +97,8 @@ pub(crate) struct Question {
     pub idempotency: Option<Idempotency>,
     /// Who wants the run to go on without reading it; empty if only readers do.
     pub keeper: String,
+    /// How much the model is to think.
+    pub effort: Option<Effort>,
 }
 
 /// Why a run does not start.
@@ -421,6 +426,7 @@ fn started(
             standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
             keeper: question.keeper.clone(),
             permissions: question.permissions.clone(),
+            effort: question.effort,
         }),
         context_window: model.info().context_window,
         max_output_tokens: model.info().max_output_tokens,

@@ -6,29 +6,36 @@ use wire::session::Failure;
 
 use crate::runs::Refusal;
 
-/// How much is said of an error.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Disclosure {
+/// How much clients of sessions are told of an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Disclosure {
     /// That there was one.
     Generic,
     /// Which one.
     #[default]
     Standard,
+    /// And what was said of it, by a provider for example.
+    Detailed,
 }
 
 impl Disclosure {
-    /// What a client asks for: less than the standard can be had, more cannot.
-    pub(super) fn asked(text: Option<&str>) -> Self {
-        match text {
-            Some("generic") => Self::Generic,
-            Some(_) | None => Self::Standard,
-        }
+    const ALL: [Self; 3] = [Self::Generic, Self::Standard, Self::Detailed];
+
+    /// The one of a name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|disclosure| disclosure.name() == name)
+    }
+
+    /// What a client hears that asks for so much: less than this can be had, more cannot.
+    pub(super) fn narrowed(self, asked: Option<&str>) -> Self {
+        asked.and_then(Self::named).map_or(self, |asked| asked.min(self))
     }
 
     fn name(self) -> &'static str {
         match self {
             Self::Generic => "generic",
             Self::Standard => "standard",
+            Self::Detailed => "detailed",
         }
     }
 }
@@ -89,13 +96,17 @@ impl Cause {
         }
     }
 
-    /// What a person is told.
-    pub(super) fn text(self, disclosure: Disclosure) -> &'static str {
-        let cause = match disclosure {
-            Disclosure::Generic => Self::Other,
-            Disclosure::Standard => self,
-        };
-        match cause {
+    /// What a person is told; `why` is what was said of it.
+    pub(super) fn text(self, disclosure: Disclosure, why: &str) -> String {
+        match disclosure {
+            Disclosure::Generic => Self::Other.sentence().to_owned(),
+            Disclosure::Detailed if !why.is_empty() => format!("{} ({why})", self.sentence()),
+            Disclosure::Standard | Disclosure::Detailed => self.sentence().to_owned(),
+        }
+    }
+
+    fn sentence(self) -> &'static str {
+        match self {
             Self::RateLimited => {
                 "The model's provider takes no more requests at the moment. Try again later."
             }
@@ -112,7 +123,7 @@ impl Cause {
     pub(super) fn failure(self, disclosure: Disclosure, model: &str) -> Failure {
         let (code, fields) = match disclosure {
             Disclosure::Generic => (Self::Other.code(), json!({})),
-            Disclosure::Standard => (self.code(), json!({ "model_id": model })),
+            Disclosure::Standard | Disclosure::Detailed => (self.code(), json!({ "model_id": model })),
         };
         Failure {
             code: Some(code.to_owned()),
@@ -128,13 +139,16 @@ mod tests {
 
     #[test]
     fn a_client_can_hear_less_and_never_more() {
-        let standard = Disclosure::asked(Some("detailed"));
+        let standard = Disclosure::Standard.narrowed(Some("detailed"));
         assert_eq!(standard, Disclosure::Standard);
         assert_eq!(Cause::RateLimited.failure(standard, "m").code.as_deref(), Some("provider_rate_limited"));
-        let generic = Disclosure::asked(Some("generic"));
+        let generic = standard.narrowed(Some("generic"));
         let failure = Cause::RateLimited.failure(generic, "m");
         assert_eq!(failure.code.as_deref(), Some("processing_error"));
         assert_eq!(failure.fields_json.as_deref(), Some("{}"));
-        assert_eq!(Cause::RateLimited.text(generic), Cause::Other.text(standard));
+        assert_eq!(Cause::RateLimited.text(generic, "429"), Cause::Other.text(standard, "429"));
+        assert!(!Cause::RateLimited.text(standard, "429").contains("429"));
+        assert_eq!(Disclosure::Detailed.narrowed(None), Disclosure::Detailed);
+        assert!(Cause::RateLimited.text(Disclosure::Detailed, "429").contains("429"));
     }
 }

@@ -4,14 +4,14 @@ use domain::{LogId, Timestamp};
 use sha2::{Digest as _, Sha256};
 use uuid::{Builder, Uuid};
 
-const SESSION: &str = "session_";
+pub(super) const SESSION: &str = "session_";
 const EVENT: &str = "event_";
 /// Bits of an event's id that bind it to its session.
 const TAG: u32 = 42;
 
-/// A new session.
-pub(super) fn new_session() -> LogId {
-    LogId::new(format!("{SESSION}{}", Uuid::now_v7().simple()))
+/// Something new.
+pub(super) fn new(prefix: &str) -> LogId {
+    LogId::new(format!("{prefix}{}", Uuid::now_v7().simple()))
 }
 
 /// Whether a log is a session's.
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn an_event_id_holds_its_sequence_and_is_bound_to_its_session() {
-        let (ours, other) = (new_session(), new_session());
+        let (ours, other) = (new(SESSION), new(SESSION));
         let (ours, other) = (ours.as_str(), other.as_str());
         let mut last = String::new();
         for at in [1, 2, 0xf_ffff, 0x10_0000, 0xffff_ffff] {
@@ -127,6 +127,6 @@ mod tests {
         assert_eq!(made_of("turn_", NOW, "a"), made_of("turn_", NOW, "a"));
         assert_ne!(made_of("turn_", NOW, "a"), made_of("turn_", NOW, "b"));
         assert_ne!(named("model_", "a"), named("agent_", "a"));
-        assert!(is_session(&new_session()) && !is_session(&LogId::new("run_1")));
+        assert!(is_session(&new(SESSION)) && !is_session(&LogId::new("run_1")));
     }
 }

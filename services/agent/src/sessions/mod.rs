@@ -2,6 +2,7 @@
 //!
 //! # Layout
 //! * this file: sessions as objects; who works on which
+//! * `agents`, `images`: what is kept beside them
 //! * `actor`: the owner of a session while a turn goes on
 //! * `turn`, `project`: a turn, and its runs as events of the session
 //! * `record`: the entries of the log
@@ -10,8 +11,10 @@
 //! * `ids`, `words`, `failure`: names, messages, errors
 
 mod actor;
+mod agents;
 mod failure;
 pub(crate) mod ids;
+mod images;
 mod post;
 mod project;
 pub(crate) mod read;
@@ -33,6 +36,7 @@ use wire::session::{Details, Phase, Session, SessionSettings, SessionStatus, eve
 
 use crate::runs::Runs;
 use actor::Actor;
+pub use failure::Disclosure;
 pub(crate) use post::Refused;
 use project::Providers;
 use record::Standing;
@@ -44,12 +48,21 @@ const NOBODY: &str = "nobody";
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// It does not exist, or is another account's.
-    #[error("Session not found: {0}")]
-    Unknown(String),
+    #[error("{what} not found: {id}", what = named(*.0), id = .1)]
+    Unknown(Kind, String),
     #[error("this idempotency key belongs to another request: use a new key for a new request")]
     OtherRequest,
     #[error(transparent)]
     Store(#[from] store::Error),
+}
+
+fn named(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Run => "Run",
+        Kind::Session => "Session",
+        Kind::Agent => "Agent",
+        Kind::Image => "Image",
+    }
 }
 
 /// All sessions.
@@ -96,15 +109,28 @@ impl Sessions {
     ) -> Result<Session, Error> {
         let (title, principal) = (settings.title.clone(), principal.to_owned());
         let details = Details { settings: Some(settings), principal }.encode_to_vec();
-        let meta = Meta { account: account.to_owned(), kind: Kind::Session, title, details };
-        let (id, owner) = (ids::new_session(), OwnerId::new(NOBODY));
-        let new = NewLog { id: id.clone(), owner, meta, idempotency, events: Vec::new() };
-        let id = match self.store().create(new).await? {
-            Creation::New(_) => id,
-            Creation::Existing(log) => log,
-            Creation::Mismatch(_) => return Err(Error::OtherRequest),
-        };
-        self.describe(self.find(id.as_str(), account).await?).await
+        let id =
+            self.keep(ids::new(ids::SESSION), account, Kind::Session, (title, details), idempotency).await?;
+        self.get(id.as_str(), account).await
+    }
+
+    /// Keeps something new of an account, with its title and its details, or finds what the same request has made.
+    async fn keep(
+        &self,
+        id: LogId,
+        account: &str,
+        kind: Kind,
+        (title, details): (String, Vec<u8>),
+        idempotency: Option<Idempotency>,
+    ) -> Result<LogId, Error> {
+        let meta = Meta { account: account.to_owned(), kind, title, details };
+        let new =
+            NewLog { id: id.clone(), owner: OwnerId::new(NOBODY), meta, idempotency, events: Vec::new() };
+        match self.store().create(new).await? {
+            Creation::New(_) => Ok(id),
+            Creation::Existing(log) => Ok(log),
+            Creation::Mismatch(_) => Err(Error::OtherRequest),
+        }
     }
 
     /// A session of an account.
@@ -119,13 +145,25 @@ impl Sessions {
         after: &str,
         limit: NonZeroUsize,
     ) -> Result<Vec<Session>, Error> {
-        let before = if after.is_empty() { None } else { Some(self.find(after, account).await?.number) };
-        let query = Query { account: account.to_owned(), kind: Kind::Session, before, limit };
         let mut sessions = Vec::new();
-        for entry in self.store().list(query).await? {
+        for entry in self.listed(account, Kind::Session, after, limit).await? {
             sessions.push(self.describe(entry).await?);
         }
         Ok(sessions)
+    }
+
+    async fn listed(
+        &self,
+        account: &str,
+        kind: Kind,
+        after: &str,
+        limit: NonZeroUsize,
+    ) -> Result<Vec<Entry>, Error> {
+        let before = match after {
+            "" => None,
+            after => Some(self.look_up(after, account, kind).await?.number),
+        };
+        Ok(self.store().list(Query { account: account.to_owned(), kind, before, limit }).await?)
     }
 
     /// Changes what is known of a session.
@@ -164,16 +202,17 @@ impl Sessions {
         Ok(())
     }
 
-    /// The log of a session of an account. A session of another account does not exist.
+    /// The log of a session of an account.
     async fn find(&self, id: &str, account: &str) -> Result<Entry, Error> {
-        let unknown = || Error::Unknown(id.to_owned());
-        let log = LogId::new(id);
-        if !ids::is_session(&log) {
-            return Err(unknown());
-        }
-        match self.store().entry(&log).await {
-            Ok(entry) if entry.meta.account == account && entry.meta.kind == Kind::Session => Ok(entry),
-            Ok(_) | Err(store::Error::UnknownLog(_)) => Err(unknown()),
+        self.look_up(id, account, Kind::Session).await
+    }
+
+    /// The log of something of an account. What is another account's does not exist.
+    async fn look_up(&self, id: &str, account: &str, kind: Kind) -> Result<Entry, Error> {
+        let unknown = || Error::Unknown(kind, id.to_owned());
+        match self.store().entry(&LogId::new(id)).await {
+            Ok(entry) if entry.meta.account == account && entry.meta.kind == kind => Ok(entry),
+            Ok(_) | Err(store::Error::UnknownLog(_) | store::Error::BadName(_)) => Err(unknown()),
             Err(error) => Err(error.into()),
         }
     }

@@ -58,6 +58,7 @@ impl Sessions {
     ) -> Result<Heard, Refused> {
         let entry = self.find(id, account).await?;
         let log = entry.log;
+        self.check_images(account, &message).await?;
         let message = Message {
             id: ids::new_message(),
             role: "user".to_owned(),

@@ -187,6 +187,8 @@ impl Teller {
 pub(crate) struct Listed {
     pub events: Vec<Event>,
     pub more: bool,
+    /// All events of the session that are no deltas.
+    pub total: u64,
 }
 
 impl Sessions {
@@ -227,10 +229,13 @@ impl Sessions {
         let entry = self.find(id, account).await?;
         let end = if before == 0 { entry.position } else { entry.position.min(before - 1) };
         let mut teller = self.teller(entry.log.clone(), filter)?;
-        match place(id, cursor)? {
-            Some(after) => Ok(self.first(&entry.log, &mut teller, after, end, limit).await?),
-            None => Ok(self.last(&entry.log, &mut teller, end, limit).await?),
-        }
+        let (events, more) = match place(id, cursor)? {
+            Some(after) => self.first(&entry.log, &mut teller, after, end, limit).await?,
+            None => self.last(&entry.log, &mut teller, end, limit).await?,
+        };
+        let newest = record::at(&*self.store(), &entry.log, entry.position).await?;
+        let total = newest.map_or(0, |newest| newest.record.lasting);
+        Ok(Listed { events, more, total })
     }
 
     async fn first(
@@ -240,20 +245,20 @@ impl Sessions {
         after: u64,
         end: u64,
         limit: NonZeroUsize,
-    ) -> Result<Listed, store::Error> {
+    ) -> Result<(Vec<Event>, bool), store::Error> {
         let (mut events, mut after) = (Vec::new(), after);
         while after < end {
             let page = record::page(&*self.store(), log, after).await?;
             let Some(newest) = page.last().map(|entry| entry.sequence) else { break };
             for entry in page.into_iter().filter(|entry| entry.sequence <= end) {
                 if events.len() == limit.get() {
-                    return Ok(Listed { events, more: true });
+                    return Ok((events, true));
                 }
                 events.extend(teller.tell(entry).await?);
             }
             after = newest;
         }
-        Ok(Listed { events, more: false })
+        Ok((events, false))
     }
 
     async fn last(
@@ -262,7 +267,7 @@ impl Sessions {
         teller: &mut Teller,
         end: u64,
         limit: NonZeroUsize,
-    ) -> Result<Listed, store::Error> {
+    ) -> Result<(Vec<Event>, bool), store::Error> {
         let (mut wanted, mut end) = (Vec::new(), end);
         while end > 0 && wanted.len() <= limit.get() {
             let start = end.saturating_sub(WINDOW);
@@ -283,24 +288,33 @@ impl Sessions {
         for entry in wanted.drain(cut..) {
             events.extend(teller.tell(entry).await?);
         }
-        Ok(Listed { events, more })
+        Ok((events, more))
     }
 
-    /// The messages of the conversation, oldest first.
-    pub(crate) async fn messages(&self, id: &str, account: &str) -> Result<Vec<PlacedMessage>, Error> {
+    /// Messages of the conversation after an event, oldest first, and whether there are more.
+    pub(crate) async fn messages(
+        &self,
+        id: &str,
+        account: &str,
+        after: u64,
+        limit: NonZeroUsize,
+    ) -> Result<(Vec<PlacedMessage>, bool), Error> {
         let entry = self.find(id, account).await?;
-        let mut messages = Vec::new();
-        record::range(&*self.store(), &entry.log, 0, entry.position, |entry| {
-            let (sequence, time) = (entry.sequence, entry.time);
-            let message = entry
-                .record
-                .event
-                .and_then(|event| event.data)
-                .and_then(|data| message(data, sequence, time));
-            messages.extend(message.map(|message| PlacedMessage { message: Some(message), sequence }));
-        })
-        .await?;
-        Ok(messages)
+        let (mut messages, mut after) = (Vec::new(), after);
+        while after < entry.position {
+            let page = record::page(&*self.store(), &entry.log, after).await?;
+            let Some(newest) = page.last().map(|entry| entry.sequence) else { break };
+            after = newest;
+            for record::Entry { sequence, time, record } in page {
+                let data = record.event.and_then(|event| event.data);
+                let Some(message) = data.and_then(|data| message(data, sequence, time)) else { continue };
+                if messages.len() == limit.get() {
+                    return Ok((messages, true));
+                }
+                messages.push(PlacedMessage { message: Some(message), sequence });
+            }
+        }
+        Ok((messages, false))
     }
 
     /// What was said in a session, where the runs that had the conversation are no longer kept.

@@ -82,6 +82,8 @@ fn entries(events: &[Arc<Event>]) -> Vec<Entry> {
 pub(super) struct Standing {
     /// Its newest entry.
     pub position: u64,
+    /// Events up to it that are no deltas.
+    pub lasting: u64,
     pub phase: Phase,
     /// What the turns before left.
     pub rest: Rest,
@@ -95,10 +97,10 @@ impl Standing {
         let Some(newest) = at(store, log, position).await? else {
             return Ok(Self { position, phase: Phase::Idle, ..Self::default() });
         };
-        let phase = newest.record.phase();
+        let (phase, lasting) = (newest.record.phase(), newest.record.lasting);
         if phase == Phase::Idle {
             let rest = newest.record.rest.unwrap_or_default();
-            return Ok(Self { position, phase, rest, turn: Vec::new() });
+            return Ok(Self { position, lasting, phase, rest, turn: Vec::new() });
         }
         let before = newest.record.turn_began.saturating_sub(1);
         let rest = at(store, log, before).await?.and_then(|entry| entry.record.rest).unwrap_or_default();
@@ -109,7 +111,7 @@ impl Standing {
             }
         })
         .await?;
-        Ok(Self { position, phase, rest, turn })
+        Ok(Self { position, lasting, phase, rest, turn })
     }
 
     /// The turn that goes on.
@@ -145,7 +147,7 @@ impl Standing {
 }
 
 /// The entry at a position; `None` at none.
-async fn at(store: &dyn Store, log: &LogId, position: u64) -> Result<Option<Entry>, store::Error> {
+pub(super) async fn at(store: &dyn Store, log: &LogId, position: u64) -> Result<Option<Entry>, store::Error> {
     let Some(before) = position.checked_sub(1) else { return Ok(None) };
     Ok(entries(&store.read(log, before, NonZeroUsize::MIN).await?).pop())
 }

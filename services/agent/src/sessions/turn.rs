@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use domain::{AgentId, CallId, Event, LogId, Permission, Run, RunId, Timestamp};
+use domain::{AgentId, CallId, Event, EventKind, LogId, Permission, Run, RunId, Timestamp};
 use futures_util::stream::BoxStream;
 use store::Store;
 use tokio::time::Instant;
@@ -46,6 +46,7 @@ pub(super) enum Doing {
 }
 
 /// What a person or program said in the turn.
+#[derive(Clone)]
 pub(super) struct Said {
     pub sequence: u64,
     pub message: Message,
@@ -61,6 +62,9 @@ pub(super) struct Turn {
     pub said: Vec<Said>,
     /// The newest of these that a run was given, by its sequence.
     pub given: u64,
+    /// The newest that the run was told of while it went on, and the newest of these that the log of the run has.
+    pub told: u64,
+    queued: u64,
     /// Runs that were begun.
     pub runs: u32,
     /// The newest run, which has the conversation; of an earlier turn if this one has none.
@@ -82,16 +86,18 @@ impl Turn {
         began_at: u64,
         began: Timestamp,
         run: Option<RunId>,
-        providers: Providers,
+        (providers, most): (Providers, Disclosure),
     ) -> Self {
         let asked = message.controls.as_ref().and_then(|controls| controls.error_disclosure.as_deref());
         Self {
-            projection: Projection::new(ids, Disclosure::asked(asked), providers),
+            projection: Projection::new(ids, most.narrowed(asked), providers),
             doing: Doing::Beginning,
             began_at,
             began,
             said: vec![Said { sequence: began_at, message }],
             given: 0,
+            told: 0,
+            queued: 0,
             runs: 0,
             run,
             brought: Brought::default(),
@@ -106,13 +112,13 @@ impl Turn {
         store: &dyn Store,
         standing: &Standing,
         ids: TurnIds,
-        providers: Providers,
+        told: (Providers, Disclosure),
     ) -> Result<Option<(Self, u64)>, store::Error> {
         let Some(first) = standing.turn.first() else { return Ok(None) };
         let Some(Data::InputMessage(input)) = first.data() else { return Ok(None) };
         let message = input.message.clone().unwrap_or_default();
         let run = (!standing.rest.run_id.is_empty()).then(|| RunId::new(&*standing.rest.run_id));
-        let mut turn = Self::new(ids, message, first.sequence, first.time, run, providers);
+        let mut turn = Self::new(ids, message, first.sequence, first.time, run, told);
         turn.said.clear();
         let mut seen = 0;
         for entry in &standing.turn {
@@ -133,11 +139,9 @@ impl Turn {
             if seen == 0 {
                 self.begins(run.clone());
             }
-            let projection = &mut self.projection;
-            let given = &mut self.given;
             each(store, &run, seen, record.run_position, |event| {
-                *given = given_to(event).unwrap_or(*given);
-                projection.apply(event);
+                self.hears(event);
+                self.projection.apply(event);
             })
             .await?;
             self.note(entry);
@@ -177,10 +181,22 @@ impl Turn {
         }
     }
 
+    /// Notes what of the things that were said the run has asked its model with.
+    pub(super) fn hears(&mut self, event: &Event) {
+        match &event.kind {
+            _ if event.agent != AgentId::main() => {}
+            EventKind::RunStarted(_) => self.given = given_to(event).unwrap_or(self.given),
+            EventKind::Steered(steered) => self.queued = steered.key.parse().unwrap_or(self.queued),
+            EventKind::ModelCalled(_) => self.given = self.given.max(self.queued),
+            _ => {}
+        }
+    }
+
     /// A run begins.
     pub(super) fn begins(&mut self, run: RunId) {
         self.runs += 1;
         self.run = Some(run);
+        (self.told, self.queued) = (0, 0);
         self.brought = Brought::default();
     }
 
@@ -188,6 +204,13 @@ impl Turn {
     pub(super) fn unheard(&self) -> &[Said] {
         let heard = self.said.iter().take_while(|said| said.sequence <= self.given).count();
         &self.said[heard..]
+    }
+
+    /// What was said and the run knows nothing of.
+    pub(super) fn untold(&self) -> &[Said] {
+        let unheard = self.unheard();
+        let told = unheard.iter().take_while(|said| said.sequence <= self.told).count();
+        &unheard[told..]
     }
 
     /// The newest thing that was said.
@@ -271,7 +294,7 @@ pub(super) fn fold(run: &mut Run, event: &Event) {
 /// Which of the things that were said a run was given, if an event tells.
 pub(super) fn given_to(event: &Event) -> Option<u64> {
     match &event.kind {
-        domain::EventKind::RunStarted(started) => started.setup.keeper.rsplit(' ').next()?.parse().ok(),
+        EventKind::RunStarted(started) => started.setup.keeper.rsplit(' ').next()?.parse().ok(),
         _ => None,
     }
 }

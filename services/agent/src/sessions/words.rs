@@ -145,16 +145,7 @@ pub(super) fn words(message: &Message) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// The images of a message.
-pub(super) fn images(message: &Message) -> Vec<Image> {
-    let images = message.content.iter().filter_map(|part| match &part.part {
-        Some(Piece::Image(image)) => Some(image),
-        Some(Piece::Text(_) | Piece::ImageFile(_) | Piece::ToolCall(_) | Piece::ToolResult(_)) | None => None,
-    });
-    images.map(image).collect()
-}
-
-fn image(part: &ImagePart) -> Image {
+pub(super) fn image(part: &ImagePart) -> Image {
     let kind = part.media_type.as_deref().unwrap_or("image/png");
     let url = match (&part.url, &part.base64) {
         (Some(url), _) => url.clone(),

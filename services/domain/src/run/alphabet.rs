@@ -2,7 +2,7 @@
 
 use crate::{
     Before, CallId, CodeOutput, EventKind, FailureCode, Message, MessageId, OutputStream, Permission,
-    Placement, QuestionId, ToolCall, ToolPlan, ToolResult, Usage,
+    Placement, QuestionId, Steered, ToolCall, ToolPlan, ToolResult, Usage,
 };
 
 /// What a driver tells the machine. What no longer fits is ignored: a late input is not an error.
@@ -86,6 +86,8 @@ pub enum Input {
         /// How it goes on.
         settlement: Settlement,
     },
+    /// Somebody said something to the run.
+    Steered(Steered),
     /// The timer armed by [`Effect::ArmTimer`] rang.
     TimeUp,
     /// Another process has taken the run over: what was in flight is to be begun again.

@@ -51,7 +51,7 @@ impl Run {
             Some(answer) => {
                 self.stop_tools(step, text::ENDED);
                 self.count_tools(step);
-                self.end(step, EventKind::RunFinished { answer, reason: FINAL.to_owned() });
+                self.answered(step, answer, FINAL.to_owned(), None);
             }
         }
     }

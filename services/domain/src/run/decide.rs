@@ -64,6 +64,7 @@ impl Run {
             Input::CodeEnded { call, output } => self.code_ended(&mut step, call, output),
             Input::Asked(usage) => self.asked(&mut step, usage),
             Input::Settled { call, settlement } => self.settled(&mut step, &call, settlement),
+            Input::Steered(steered) => self.steered(&mut step, steered),
             Input::TakenOver => self.taken_over(&mut step),
             Input::TimeUp => self.time_up(&mut step),
             Input::Cancelled { reason } => {
@@ -171,7 +172,7 @@ impl Run {
         let assistant = AssistantMessage { id, message, finish_reason: finish_reason.clone() };
         self.publish(step, EventKind::AssistantMessage(assistant));
         if calls.is_empty() {
-            self.end(step, EventKind::RunFinished { answer, reason: finish_reason });
+            self.answered(step, answer, finish_reason, closing);
         } else {
             step.effects.push(Effect::Plan(calls));
         }

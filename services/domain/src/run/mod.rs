@@ -11,6 +11,7 @@
 //! * `compact`: a summary in the place of a conversation that is too long
 //! * `family`: the agents of a run, one machine each
 //! * `refuse`: calls that never run
+//! * `steer`: what is said to a run while it goes on
 //! * `text`: the sentences that the machine itself says
 
 mod alphabet;
@@ -20,6 +21,7 @@ mod decide;
 mod family;
 mod refuse;
 mod state;
+mod steer;
 mod text;
 
 #[cfg(test)]

@@ -19,6 +19,8 @@ pub struct Run {
     pub(super) limits: Limits,
     pub(super) phase: Phase,
     pub(super) messages: Vec<Message>,
+    /// What was said since the model was asked last.
+    pub(super) unheard: Vec<Message>,
     /// The model's context window, in tokens; zero if it is not known.
     pub(super) window: u64,
     /// Tokens of it that one reply may take.
@@ -104,6 +106,7 @@ impl Run {
             limits,
             phase: Phase::Fresh,
             messages: Vec::new(),
+            unheard: Vec::new(),
             window: 0,
             reserve: 0,
             overhead: ContextSize::default(),
@@ -284,6 +287,7 @@ impl Run {
             EventKind::ModelCalled(called) => {
                 self.steps = called.step;
                 self.form_calls += u32::from(called.closing == Some(Closing::Form));
+                self.hear();
                 self.phase = Phase::Calling { called: called.clone(), partial: String::new() };
             }
             EventKind::TextDelta { message, text } => self.append(message, text),
@@ -308,18 +312,14 @@ impl Run {
                     open.standing = Standing::WithClient;
                 }
             }
-            EventKind::CallAllowed { call, permission } => {
-                if let Some(open) = self.open_call(call) {
-                    open.standing = Standing::Open;
-                    open.permission = Some(permission.clone());
-                }
-            }
+            EventKind::CallAllowed { call, permission } => self.allow(call, permission),
             EventKind::CallResolved { call, result, by_client } => {
                 if let Some(open) = self.open_call(&call.id) {
                     open.standing = Standing::Ended;
                 }
                 self.resolve(call, result, *by_client);
             }
+            EventKind::Steered(steered) => self.queue(&steered.message),
             EventKind::CompactionStarted(started) => self.phase = Phase::Compacting(started.clone()),
             EventKind::CompactionDone(done) => {
                 self.messages.clone_from(&done.messages);
@@ -373,10 +373,10 @@ impl Run {
         self.call_ids.extend(message.tool_calls.iter().map(|call| call.id.clone()));
     }
 
-    /// The size of what the model sees with this conversation.
+    /// The size of what the model sees with this conversation, and with what it has not heard yet.
     pub(super) fn size_of(&self, messages: &[Message]) -> ContextSize {
         let mut size = self.overhead;
-        messages.iter().for_each(|message| size.add(message));
+        messages.iter().chain(&self.unheard).for_each(|message| size.add(message));
         size
     }
 
@@ -402,6 +402,15 @@ impl Run {
                 self.phase = Phase::Acting { calls: vec![open] };
             }
         }
+    }
+
+    /// A call may begin, after those that have begun already.
+    fn allow(&mut self, id: &CallId, permission: &Permission) {
+        let Phase::Acting { calls } = &mut self.phase else { return };
+        let waits = |open: &Open| open.call.id == *id && open.standing == Standing::WithClient;
+        let Some(at) = calls.iter().position(waits) else { return };
+        let open = calls.remove(at);
+        calls.push(Open { standing: Standing::Open, permission: Some(permission.clone()), ..open });
     }
 
     pub(super) fn open_call(&mut self, id: &CallId) -> Option<&mut Open> {

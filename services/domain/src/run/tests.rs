@@ -205,7 +205,21 @@ impl Bench {
         assert_eq!(self.run.totals().compactions as usize, compacted);
         let running = self.todo.iter().filter(|todo| matches!(todo, Effect::RunTool { .. })).count();
         assert!(running <= self.limits.parallel_tools as usize);
-        assert!(self.run.steps() <= self.limits.steps + 1, "one step more than allowed is the late answer");
+        let said = self.log.iter().filter(|event| matches!(event, EventKind::Steered(_))).count();
+        let most = self.limits.steps + 1 + u32::try_from(said).unwrap();
+        assert!(self.run.steps() <= most, "steps more than allowed are late answers");
+        let heard = self.log.iter().rposition(|event| matches!(event, EventKind::ModelCalled(_)));
+        let later = self.log.iter().skip(heard.unwrap_or(0));
+        let later = later.filter(|event| matches!(event, EventKind::Steered(_))).count();
+        assert_eq!(self.run.unheard.len(), later, "a model call has everything that was said before it");
+        if let Some(EventKind::RunFinished { reason, .. }) = self.log.last() {
+            assert!(later == 0 || reason == "time_limit", "no answer is the last that leaves something out");
+        }
+    }
+
+    fn steer(&mut self, dice: u8) {
+        let message = Message::text(Role::User, format!("also {dice}"));
+        self.give(Input::Steered(Steered { key: dice.to_string(), message }));
     }
 }
 
@@ -314,6 +328,7 @@ proptest! {
                 4 => { bench.give(Input::TextDelta { message: MessageId::new("msg_0_0"), text: "stale".into() }); }
                 5 => { bench.give(Input::Begin); }
                 6 if dice < 60 => bench.take_over(),
+                7 if dice < 90 => bench.steer(dice),
                 _ => bench.advance(nth, dice),
             }
             if bench.run.outcome().is_some() { bench.todo = vec![Effect::Finish]; }

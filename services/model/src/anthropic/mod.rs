@@ -2,6 +2,7 @@
 
 mod request;
 mod stream;
+mod thinking;
 
 use http::{HeaderMap, HeaderValue, header::InvalidHeaderValue};
 use secrecy::{ExposeSecret, SecretString};

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use domain::{CallId, Image, Message, Part, Role, Thinking, ToolCall};
 use serde_json::{Map, Value, json};
 
+use super::thinking;
 use crate::{Request, ToolSpec, api::Target};
 
 pub(super) fn body(target: &Target, request: &Request) -> Map<String, Value> {
@@ -28,6 +29,9 @@ pub(super) fn body(target: &Target, request: &Request) -> Map<String, Value> {
         }
     }
     tools(request, &mut body);
+    if let Some(effort) = request.effort {
+        thinking::set(effort, &mut body);
+    }
     body
 }
 

@@ -20,6 +20,9 @@ pub(super) fn body(target: &Target, request: &Request, output_limit: &str) -> Ma
     if let Some(format) = &request.response_format {
         body.insert("response_format".into(), format.clone());
     }
+    if let Some(effort) = request.effort {
+        body.insert("reasoning_effort".into(), json!(effort.name()));
+    }
     body
 }
 
@@ -87,7 +90,7 @@ fn tool(tool: &ToolSpec) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use domain::CallId;
+    use domain::{CallId, Effort};
 
     use super::*;
 
@@ -109,13 +112,14 @@ mod tests {
             tools: vec![ToolSpec { name: "bash".into(), description: "d".into(), parameters: json!({}) }]
                 .into(),
             response_format: Some(json!({"type": "json_object"})),
+            effort: Some(Effort::Highest),
         };
         let extra = json!({"max_tokens": 7, "temperature": 0.5, "stream": false});
         let Value::Object(extra) = extra else { unreachable!() };
         let target = Target { id: "m".into(), max_output_tokens: 9, extra };
         let expected = json!({
             "model": "m", "stream": true, "stream_options": {"include_usage": true},
-            "max_completion_tokens": 7, "temperature": 0.5, "response_format": {"type": "json_object"},
+            "max_completion_tokens": 7, "temperature": 0.5, "reasoning_effort": "xhigh", "response_format": {"type": "json_object"},
             "messages": [
                 {"role": "system", "content": "ours\n\ntheirs"},
                 {"role": "user", "content": [

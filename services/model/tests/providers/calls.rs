@@ -48,7 +48,7 @@ pub(crate) fn ask(script: &Value) -> Request {
         system: "You investigate.".into(),
         messages: vec![Message::text(Role::User, format!("go FAKE_LLM{script}"))],
         tools: vec![bash].into(),
-        response_format: None,
+        ..Request::default()
     }
 }
 

@@ -162,6 +162,7 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
             | EventKind::CallResolved { .. }
             | EventKind::CompactionStarted(_)
             | EventKind::CompactionDone(_)
+            | EventKind::Steered(_)
             | EventKind::CompactionFailed { .. }
             | EventKind::Notice { .. } => {}
         }

@@ -70,6 +70,7 @@ impl Progress {
             },
             EventKind::RunRecovered => self.line("!", "the server was lost; the run goes on"),
             EventKind::Notice { text } => self.line("", text),
+            EventKind::Steered(steered) => self.line("›", &steered.message.joined_text()),
             EventKind::CompactionStarted(_) => self.line("", "compacting the conversation"),
             EventKind::CallAllowed { .. }
             | EventKind::CallPlaced { .. }

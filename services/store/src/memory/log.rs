@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use super::weight::weight;
 use crate::{
-    Batch, BlobId, Entry, Error, Head, Idempotency, Lease, NewLog, OwnerId, Post, Posted, State,
+    Batch, BlobId, Entry, Error, Head, Idempotency, Kind, Lease, NewLog, OwnerId, Post, Posted, State,
     catalog::now, event_log::dense,
 };
 
@@ -104,7 +104,9 @@ impl Log {
 
     /// Whether nobody must work on it.
     pub(super) fn rests(&self) -> bool {
-        self.entry.state != State::Running && self.taken >= self.inbox.len() as u64
+        self.entry.state != State::Running
+            && self.entry.meta.kind != Kind::Agent
+            && self.taken >= self.inbox.len() as u64
     }
 
     pub(super) fn changed(&mut self) {

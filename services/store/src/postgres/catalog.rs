@@ -84,17 +84,18 @@ async fn sweep(mut client: Object, keep: Retention) -> Result<Vec<LogId>, Failur
     change.execute("DELETE FROM sleuth.owners WHERE expires < now() - interval '1 day'", &[]).await?;
     // A log that changed since it was found stays.
     let delete = change
-        .prepare_cached(
+        .prepare_cached(&format!(
             "DELETE FROM sleuth.logs l USING (
                  SELECT number, updated FROM (
                      SELECT number, updated, row_number() OVER newest AS nth, (sum(bytes) OVER newest)::int8 AS total
-                     FROM sleuth.logs WHERE state <> 1 AND inbox <= taken
+                     FROM sleuth.logs WHERE state <> 1 AND kind <> {} AND inbox <= taken
                      WINDOW newest AS (ORDER BY updated DESC, number DESC)
                  ) resting
                  WHERE updated < $1 OR nth > $2 OR (nth > 1 AND total > $3) ORDER BY updated, number LIMIT $4
              ) old WHERE l.number = old.number AND l.updated = old.updated AND state <> 1 AND inbox <= taken
              RETURNING l.number, l.id",
-        )
+            sql::AGENT,
+        ))
         .await?;
     let most = |most: Option<u64>| most.map_or(i64::MAX, sql::int);
     let rows = change.query(&delete, &[&keep.oldest(), &most(keep.logs), &most(keep.bytes), &SWEEP]).await?;

@@ -106,12 +106,14 @@ fn close(heads: &Heads, gone: &[LogId]) {
 
 /// Logs at rest that need not be kept.
 fn at_rest(connection: &Connection, keep: Retention) -> Result<Vec<(i64, LogId)>, Error> {
-    let mut select = connection.prepare_cached(
+    let mut select = connection.prepare_cached(&format!(
         "SELECT number, id FROM (
              SELECT number, id, updated, row_number() OVER newest AS nth, sum(bytes) OVER newest AS total
-             FROM logs WHERE state <> 1 AND inbox <= taken WINDOW newest AS (ORDER BY updated DESC, number DESC)
+             FROM logs WHERE state <> 1 AND kind <> {} AND inbox <= taken
+             WINDOW newest AS (ORDER BY updated DESC, number DESC)
          ) WHERE updated < ?1 OR nth > ?2 OR (nth > 1 AND total > ?3) ORDER BY updated, number LIMIT ?4",
-    )?;
+        sql::AGENT,
+    ))?;
     let most = |most: Option<u64>| most.map_or(i64::MAX, sql::int);
     let rows = select.query_map(params![keep.oldest(), most(keep.logs), most(keep.bytes), SWEEP], |row| {
         Ok((row.get(0)?, LogId::new(row.get::<_, String>(1)?)))

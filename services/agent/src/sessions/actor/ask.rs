@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{Message, Role};
+use domain::{Effort, Message, Part};
 use store::Idempotency;
 use wire::session::SessionSettings;
 
@@ -14,11 +14,16 @@ use crate::{
 };
 
 impl Actor {
-    pub(super) fn question(&self, turn: &Turn, mut history: Vec<Message>) -> Question {
-        let unheard = turn.unheard();
-        let asked = unheard.last().map(|said| &said.message);
-        let earlier = &unheard[..unheard.len().saturating_sub(1)];
-        history.extend(earlier.iter().map(|said| Message::text(Role::User, words::words(&said.message))));
+    /// The question that what was said is, with the conversation before it.
+    pub(super) fn question(
+        &self,
+        turn: &Turn,
+        mut history: Vec<Message>,
+        mut said: Vec<Message>,
+    ) -> Question {
+        let asked = said.pop().map(|message| message.parts).unwrap_or_default();
+        history.extend(said);
+        let (text, images) = split(asked);
         let controls = turn.said.last().and_then(|said| said.message.controls.as_ref());
         let hints = words::hints(&self.settings.hints_json, controls);
         let model = controls.and_then(|controls| controls.model_id.clone());
@@ -31,16 +36,16 @@ impl Actor {
         }
         let turn_id = &turn.projection.ids().turn;
         Question {
-            text: asked.map(words::words).unwrap_or_default(),
+            text,
             history,
             model: Some(model).filter(|model| !model.is_empty()),
-            images: asked.map(words::images).unwrap_or_default(),
+            images,
             client_tools: self.settings.tools.iter().cloned().map(Into::into).collect(),
             brought: turn.brought.clone(),
             approvals: hints["tool_approvals"] == true,
             waits: false,
             rlm: None,
-            subagents: domain::Subagents::default(),
+            subagents: self.settings.subagents.unwrap_or_default().into(),
             profile: domain::ToolProfile::default(),
             cluster: String::new(),
             labels: domain::Labels::default(),
@@ -60,9 +65,23 @@ impl Actor {
                 key: format!("{turn_id}/{}", turn.runs + 1),
                 digest: [0; 32],
             }),
+            effort: controls.and_then(|controls| Effort::named(controls.reasoning_effort.as_deref()?)),
             keeper: format!("{turn_id} {}", turn.last_said()),
         }
     }
+}
+
+/// The text of a message, its parts on lines of their own, and its images.
+fn split(parts: Vec<Part>) -> (String, Vec<domain::Image>) {
+    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Text(text) => texts.push(text),
+            Part::Image(image) => images.push(image),
+            Part::Thinking(_) => {}
+        }
+    }
+    (texts.join("\n"), images)
 }
 
 /// What a session adds to the agent's own prompt.

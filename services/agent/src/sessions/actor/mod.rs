@@ -1,42 +1,40 @@
-//! The owner of a session while a turn goes on: it begins the runs of the turn, makes the session's events of theirs,
-//! and hears what others say.
+//! The owner of a session while a turn goes on.
+//!
+//! * this file: it begins the runs of the turn (`ask`) and makes the session's events of theirs (`write`)
+//! * `hear`, `calls`: what others say to it
+//! * `end`: how a turn ends
 
 mod ask;
+mod calls;
 mod end;
+mod hear;
 mod write;
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{CallId, LogId, RunId, Timestamp};
+use domain::{LogId, Timestamp};
 use futures_util::StreamExt as _;
-use prost::Message as _;
 use runtime::clock;
-use store::{Head, Lease, Posted, tail};
+use store::{Head, Lease, tail};
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
 };
-use wire::session::{
-    Context, Letter, Phase, Rest, SessionActivated, SessionSettings, SessionStarted, TurnCancelled,
-    TurnFailed, TurnSealed, TurnStarted, event::Data, letter,
-};
+use wire::session::{Phase, Rest, SessionSettings, TurnCancelled, TurnFailed, TurnSealed, event::Data};
 
 use super::{
     Sessions,
-    failure::Cause,
-    ids,
-    project::{Draft, Ending, Providers, Settlement, TurnIds},
+    failure::{Cause, Disclosure},
+    project::{Ending, Providers, TurnIds},
     record::Standing,
-    turn::{Doing, Following, INTERRUPTED, STOPPED, TOO_LATE, Turn, conversation, given_to},
+    turn::{Doing, Following, Turn, conversation, given_to},
 };
 use crate::runs::Refusal;
 use end::completed;
-use write::Source;
 
 /// Events of a run that are made into events of its session at a time.
 const CHUNK: usize = 64;
-/// How long a turn waits for the client's tools, and for a person.
-const CLIENT_TIME: Duration = Duration::from_secs(300);
+/// How long a turn waits for a person.
 const PERSON_TIME: Duration = Duration::from_secs(15 * 60);
 /// How long after its ceilings a run counts as lost.
 const SLACK: Duration = Duration::from_secs(300);
@@ -51,6 +49,8 @@ pub(super) struct Actor {
     settings: SessionSettings,
     providers: Providers,
     position: u64,
+    /// Events up to there that are no deltas.
+    lasting: u64,
     rest: Rest,
     turn: Option<Turn>,
     head: watch::Receiver<Head>,
@@ -73,16 +73,18 @@ impl Actor {
         let entry = store.entry(&log).await?;
         let standing = Standing::of(&*store, &log, entry.position).await?;
         let providers = sessions.providers();
+        let settings = sessions.with_agent(&entry.meta.account, settings).await?;
         let mut actor = Self {
             account: entry.meta.account,
             position: standing.position,
+            lasting: standing.lasting,
             rest: standing.rest.clone(),
             sessions,
             lease,
             log,
             principal,
             settings,
-            providers: Arc::clone(&providers),
+            providers,
             turn: None,
             head,
             heard: 0,
@@ -95,7 +97,7 @@ impl Actor {
             });
             let ids =
                 actor.turn_ids(turn.to_owned(), input.map(|message| message.id.clone()).unwrap_or_default());
-            let taken = Turn::taken_over(&*store, &standing, ids, providers).await?;
+            let taken = Turn::taken_over(&*store, &standing, ids, actor.told()).await?;
             if let Some((turn, seen)) = taken {
                 actor.turn = Some(turn);
                 actor.resume(seen).await?;
@@ -136,103 +138,16 @@ impl Actor {
         self.sessions.store().release(self.lease).await
     }
 
-    /// What has come and was not heard yet.
-    async fn letters(&mut self) -> Result<Vec<Posted>, store::Error> {
-        let newest = self.head.borrow_and_update().inbox;
-        if newest <= self.heard {
-            return Ok(Vec::new());
-        }
-        let letters = self.sessions.store().posted(&self.log, self.heard).await?;
-        if letters.is_empty() {
-            // They were taken before.
-            self.heard = newest;
-        }
-        Ok(letters)
-    }
-
-    async fn hear(&mut self, posted: Posted) -> Result<(), store::Error> {
-        let Posted { entry, key, payload } = posted;
-        let known = self.turn.as_ref().is_some_and(|turn| turn.causes.contains(&key));
-        let content = Letter::decode(payload.as_slice()).ok().and_then(|letter| letter.content);
-        self.heard = entry;
-        match content {
-            Some(letter::Content::Message(message)) if !known => self.hear_message(&key, message).await,
-            Some(letter::Content::Cancel(reason)) => self.cancel(entry, &key, reason).await,
-            Some(letter::Content::Result(result)) => {
-                let id = CallId::new(&*result.tool_call_id);
-                self.settle(entry, &key, &id, known, |turn| Some(turn.bring(&id, &result))).await?;
-                Ok(())
-            }
-            Some(letter::Content::Decision(decision)) => {
-                let id = CallId::new(&*decision.tool_call_id);
-                let standing = decision.standing_grants.clone();
-                if self.settle(entry, &key, &id, known, |turn| turn.decide(&id, decision)).await? {
-                    self.rest.standing_grants.extend(standing);
-                }
-                Ok(())
-            }
-            Some(letter::Content::Message(_)) | None => {
-                self.append(Source::Own, Vec::new(), self.phase()).await
-            }
-        }
-    }
-
-    /// A message begins a turn, or joins the one that goes on, unless that waits for the client.
-    async fn hear_message(&mut self, key: &str, message: wire::session::Message) -> Result<(), store::Error> {
-        if matches!(self.turn.as_ref().map(|turn| &turn.doing), Some(Doing::Waiting(_))) {
-            let entry = self.heard;
-            self.heard = entry.saturating_sub(1);
-            let drafts = self.close_calls("cancelled", INTERRUPTED);
-            self.end(cancelled("the user said something new"), drafts).await?;
-            self.heard = entry;
-        }
-        if self.turn.is_some() {
-            return self.join(key, message).await;
-        }
-        self.begin_turn(key, message).await
-    }
-
-    async fn join(&mut self, key: &str, message: wire::session::Message) -> Result<(), store::Error> {
-        let Some(turn) = &mut self.turn else { return Ok(()) };
-        let said = super::turn::Said { sequence: self.position + 1, message: message.clone() };
-        let draft = (turn.projection.context(), input(message));
-        self.append(Source::Letter(key), vec![draft], self.phase()).await?;
-        if let Some(turn) = &mut self.turn {
-            turn.said.push(said);
-        }
-        Ok(())
-    }
-
-    async fn begin_turn(&mut self, key: &str, message: wire::session::Message) -> Result<(), store::Error> {
-        self.settings = self.sessions.details(&self.log).await?.settings.unwrap_or_default();
-        let (now, first) = (now(), self.position + 1);
-        let turn_id = ids::made_of("turn_", now, &format!("{}/{}", self.log, message.id));
-        let ids = self.turn_ids(turn_id.clone(), message.id.clone());
-        let run = (!self.rest.run_id.is_empty()).then(|| RunId::new(&*self.rest.run_id));
-        let turn = Turn::new(ids, message.clone(), first, now, run, Arc::clone(&self.providers));
-        let mut drafts = vec![(Context::default(), input(message.clone()))];
-        if self.position == 0 {
-            let started = SessionStarted {
-                harness_id: turn.projection.ids().harness.clone(),
-                agent_id: Some(turn.projection.ids().agent.clone()),
-                model_id: Some(self.settings.model.clone()).filter(|model| !model.is_empty()),
-            };
-            drafts.push((Context::default(), Data::SessionStarted(started)));
-        }
-        let context = turn.projection.context();
-        let input_message_id = message.id.clone();
-        let activated = SessionActivated { turn_id: turn_id.clone(), input_message_id };
-        drafts.push((context.clone(), Data::SessionActivated(activated)));
-        let started = TurnStarted { turn_id, input_message_id: message.id, input_content: turn.question() };
-        drafts.push((context, Data::TurnStarted(started)));
-        self.turn = Some(turn);
-        self.append(Source::Letter(key), drafts, Phase::Active).await
+    /// What a turn tells of models and errors.
+    fn told(&self) -> (Providers, Disclosure) {
+        (Arc::clone(&self.providers), self.sessions.runs().config().error_disclosure)
     }
 
     fn turn_ids(&self, turn: String, input_message: String) -> TurnIds {
         let SessionSettings { harness_id, agent_id, .. } = &self.settings;
         let or = |id: &String, usual: &str| if id.is_empty() { usual.to_owned() } else { id.clone() };
         TurnIds {
+            session: self.log.as_str().to_owned(),
             turn,
             input_message,
             harness: or(harness_id, wire::HARNESS_ID),
@@ -251,9 +166,10 @@ impl Actor {
             },
             None => Vec::new(),
         };
-        let Some(question) = self.turn.as_ref().map(|turn| self.question(turn, history)) else {
-            return Ok(());
-        };
+        let heard = self.heard(Turn::unheard).await?;
+        let heard = heard.into_iter().map(|(_, message)| message).collect();
+        let Some(turn) = &self.turn else { return Ok(()) };
+        let question = self.question(turn, history, heard);
         match self.sessions.runs().start(question).await {
             Ok(reading) => {
                 let run = reading.run().clone();
@@ -264,15 +180,15 @@ impl Actor {
                 let first = store.read(&LogId::from(&run), 0, std::num::NonZeroUsize::MIN).await?;
                 let given = first.first().and_then(|event| given_to(event));
                 self.follow_from(reading, 0, given);
-                Ok(())
+                self.tell_run().await
             }
             Err(Refusal::Log(error)) => Err(error),
             Err(Refusal::ShuttingDown) => Err(store::Error::Unavailable("this agent is closing".to_owned())),
             Err(refusal) => {
                 tracing::warn!(session = %self.log, %refusal, "a turn cannot be answered");
-                let cause = Cause::from(&refusal);
-                let apology = self.turn.as_ref().map(|turn| turn.projection.apology(now(), cause));
-                let end = self.failed(cause);
+                let (cause, why) = (Cause::from(&refusal), refusal.to_string());
+                let apology = self.turn.as_ref().map(|turn| turn.projection.apology(now(), cause, &why));
+                let end = self.failed(cause, &why);
                 self.end(end, apology.into_iter().collect()).await
             }
         }
@@ -297,6 +213,7 @@ impl Actor {
         let run = following.run.clone();
         let mut entries = Vec::new();
         for event in events {
+            turn.hears(&event);
             let drafts = turn.projection.apply(&event);
             entries.extend(drafts.into_iter().map(|draft| (event.position, draft)));
         }
@@ -319,9 +236,9 @@ impl Actor {
             Some(found) => {
                 let reading = self.sessions.runs().read(found);
                 self.follow_from(reading, seen, None);
-                Ok(())
+                self.tell_run().await
             }
-            None => self.end(self.failed(Cause::Other), Vec::new()).await,
+            None => self.end(self.failed(Cause::Other, ""), Vec::new()).await,
         }
     }
 
@@ -331,7 +248,8 @@ impl Actor {
         match turn.ending().cloned() {
             Some(Ending::Suspended) => {
                 let (calls, approvals) = turn.waits_for();
-                let time = if approvals.is_empty() { CLIENT_TIME } else { PERSON_TIME };
+                let client_time = self.sessions.runs().config().client_tool_time;
+                let time = if approvals.is_empty() { client_time } else { PERSON_TIME };
                 turn.doing = if calls.is_empty() && approvals.is_empty() {
                     Doing::Beginning
                 } else {
@@ -347,8 +265,8 @@ impl Actor {
                 let end = completed(turn, &answer, &reason);
                 self.end(end, Vec::new()).await
             }
-            Some(Ending::Failed(cause)) => {
-                let end = self.failed(cause);
+            Some(Ending::Failed(cause, why)) => {
+                let end = self.failed(cause, &why);
                 self.end(end, Vec::new()).await
             }
             Some(Ending::Sealed(detail)) => {
@@ -362,98 +280,16 @@ impl Actor {
                 self.end(Data::TurnSealed(sealed), Vec::new()).await
             }
             Some(Ending::Cancelled { reason }) => self.end(cancelled(&reason), Vec::new()).await,
-            None => self.end(self.failed(Cause::Other), Vec::new()).await,
+            None => self.end(self.failed(Cause::Other, ""), Vec::new()).await,
         }
     }
 
-    /// Something came for a call. Whether it waited for that.
-    async fn settle(
-        &mut self,
-        entry: u64,
-        key: &str,
-        id: &CallId,
-        known: bool,
-        bring: impl FnOnce(&mut Turn) -> Option<Settlement>,
-    ) -> Result<bool, store::Error> {
-        let phase = self.phase();
-        let Some(turn) = &mut self.turn else {
-            self.append(Source::Own, Vec::new(), phase).await?;
-            return Ok(false);
-        };
-        let (calls, approvals) = turn.waits_for();
-        if !known && !calls.contains(id) && !approvals.contains(id) {
-            return Ok(false);
-        }
-        // What was brought is safe once the next run has it.
-        self.held.get_or_insert(entry - 1);
-        let settled = bring(turn).filter(|_| !known);
-        let drafts = settled.map(|settled| turn.projection.settle(now(), id, &settled)).unwrap_or_default();
-        turn.causes.insert(key.to_owned());
-        if !drafts.is_empty() {
-            self.append(Source::Letter(key), drafts, phase).await?;
-        }
-        self.go_on_if_settled();
-        Ok(true)
-    }
-
-    fn go_on_if_settled(&mut self) {
-        let Some(turn) = &mut self.turn else { return };
-        let (calls, approvals) = turn.waits_for();
-        if calls.is_empty() && approvals.is_empty() && matches!(turn.doing, Doing::Waiting(_)) {
-            turn.doing = Doing::Beginning;
-        }
-    }
-
-    /// The client did not come in time.
-    async fn time_out(&mut self) -> Result<(), store::Error> {
-        let drafts = self.close_calls("timeout", TOO_LATE);
-        self.append(Source::Own, drafts, Phase::Active).await?;
-        self.go_on_if_settled();
-        Ok(())
-    }
-
-    /// Ends the calls that wait.
-    fn close_calls(&mut self, status: &'static str, why: &str) -> Vec<Draft> {
-        let Some(turn) = &mut self.turn else { return Vec::new() };
-        let (calls, approvals) = turn.waits_for();
-        let mut drafts = Vec::new();
-        for id in calls.iter().chain(&approvals) {
-            let settled = turn.deny(status, id, why);
-            drafts.extend(turn.projection.settle(now(), id, &settled));
-        }
-        drafts
-    }
-
-    /// Stops the turn, if it is the one that is meant.
-    async fn cancel(&mut self, entry: u64, key: &str, reason: String) -> Result<(), store::Error> {
-        let phase = self.phase();
-        let meant = |turn: &&mut Turn| key.ends_with(turn.projection.ids().turn.as_str());
-        let Some(turn) = self.turn.as_mut().filter(meant) else {
-            return self.append(Source::Own, Vec::new(), phase).await;
-        };
-        self.held.get_or_insert(entry - 1);
-        turn.projection.cancels();
-        match &turn.doing {
-            Doing::Following(following) => {
-                let run = following.run.clone();
-                if let Some(found) = self.sessions.runs().find(&run, &self.account).await? {
-                    self.sessions.runs().cancel(found, reason).await?;
-                }
-                Ok(())
-            }
-            Doing::Beginning | Doing::Waiting(_) => {
-                let drafts = self.close_calls("cancelled", STOPPED);
-                self.end(cancelled(&reason), drafts).await
-            }
-        }
-    }
-
-    fn failed(&self, cause: Cause) -> Data {
+    fn failed(&self, cause: Cause, why: &str) -> Data {
         let Some(turn) = &self.turn else { return Data::TurnFailed(TurnFailed::default()) };
         let disclosure = turn.projection.disclosure();
         Data::TurnFailed(TurnFailed {
             turn_id: turn.projection.ids().turn.clone(),
-            error: cause.text(disclosure).to_owned(),
+            error: cause.text(disclosure, why),
             failure: Some(cause.failure(disclosure, turn.projection.model())),
         })
     }

@@ -51,12 +51,15 @@ impl Actor {
     ) -> Result<(), store::Error> {
         let last = drafts.len().saturating_sub(1);
         let time = now();
+        let mut lasting = self.lasting;
         let mut events = Vec::with_capacity(drafts.len());
         for (at, (source, (context, data), phase)) in drafts.into_iter().enumerate() {
             let sequence = self.position + 1 + at as u64;
             // A batch stands as a whole: only the end of a turn is at rest.
             let phase = if phase == Phase::Idle && at < last { Phase::Active } else { phase };
-            let entry = self.entry(sequence, time, source, context, data, phase);
+            lasting += u64::from(!record::is_delta(&data));
+            let mut entry = self.entry(sequence, time, source, context, data, phase);
+            entry.record.lasting = lasting;
             if let Some(turn) = &mut self.turn {
                 turn.note(&entry);
                 if !entry.record.cause.is_empty() {
@@ -72,7 +75,7 @@ impl Actor {
         }
         let batch = Batch::new(self.position, events).taking(taken);
         self.sessions.store().append(&self.lease, batch).await?;
-        self.position = position;
+        (self.position, self.lasting) = (position, lasting);
         Ok(())
     }
 
@@ -106,6 +109,7 @@ impl Actor {
             cause,
             rest: (phase == Phase::Idle).then(|| self.rest.clone()),
             message_began,
+            lasting: 0,
         };
         Entry { sequence, time, record }
     }

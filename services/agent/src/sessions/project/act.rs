@@ -7,8 +7,9 @@ use domain::{
 };
 use sha2::{Digest as _, Sha256};
 use wire::session::{
-    ActCompleted, ActStarted, CapabilityUsage, ToolApprovalRequested, ToolCallRequested, ToolCallSummary,
-    ToolCompleted, ToolOutputDelta, ToolStarted, TranscriptRepaired, capability_usage, event::Data,
+    ActCompleted, ActStarted, CapabilityUsage, ToolApprovalRequested, ToolCallRepaired, ToolCallRequested,
+    ToolCallSummary, ToolCompleted, ToolOutputDelta, ToolProgress, ToolStarted, TranscriptRepaired,
+    capability_usage, event::Data,
 };
 
 use super::{Draft, Projection, line, millis};
@@ -165,7 +166,31 @@ impl Projection {
             narration: Some(open.description.clone()),
         };
         let (exec, span, parent) = (act.exec.clone(), act.span_of(&call.id), act.span.clone());
-        out.push((self.within(&exec, &span, &parent), Data::ToolStarted(started)));
+        let context = self.within(&exec, &span, &parent);
+        if is_malformed(call) {
+            let repaired = ToolCallRepaired {
+                turn_id: self.ids.turn.clone(),
+                tool_call_id: call.id.as_str().to_owned(),
+                tool_name: call.name.clone(),
+                outcome: "re-prompt".to_owned(),
+            };
+            out.push((context.clone(), Data::ToolCallRepaired(repaired)));
+        }
+        out.push((context, Data::ToolStarted(started)));
+    }
+
+    /// A call has come further.
+    pub(super) fn progressed(&mut self, id: &CallId, message: &str, out: &mut Vec<Draft>) {
+        let Some(act) = &mut self.act else { return };
+        let Some(tool_name) = act.find(id).map(|open| open.call.name.clone()) else { return };
+        let progress = ToolProgress {
+            tool_call_id: id.as_str().to_owned(),
+            tool_name,
+            message: message.to_owned(),
+            ..ToolProgress::default()
+        };
+        let (exec, span, parent) = (act.exec.clone(), act.span_of(id), act.span.clone());
+        out.push((self.within(&exec, &span, &parent), Data::ToolProgress(progress)));
     }
 
     pub(super) fn printed(&mut self, id: &CallId, stream: OutputStream, text: &str, out: &mut Vec<Draft>) {
@@ -297,6 +322,11 @@ impl Projection {
             out.push((self.within(&act.exec, "", ""), Data::CapabilityUsage(used)));
         }
     }
+}
+
+/// Whether the model wrote arguments that cannot be read: it hears so, and calls again.
+fn is_malformed(call: &ToolCall) -> bool {
+    call.arguments.starts_with(&format!("{{\"{}\":", model::MALFORMED_ARGUMENTS))
 }
 
 fn completed(call: &Call, settled: &Settlement) -> ToolCompleted {

@@ -3,6 +3,7 @@
 
 mod act;
 mod step;
+mod task;
 
 use std::{
     collections::{HashMap, HashSet},
@@ -25,6 +26,7 @@ use super::{
 use act::Act;
 pub(super) use act::Settlement;
 use step::Step;
+use task::Task;
 
 /// An event that is to be.
 pub(super) type Draft = (Context, Data);
@@ -32,12 +34,16 @@ pub(super) type Draft = (Context, Data);
 /// The provider of each model.
 pub(super) type Providers = Arc<HashMap<String, String>>;
 
+/// What is said of a call that a person allowed.
+const APPROVED: &str = "Approved: it runs now";
+
 /// How the conversation is made shorter, in the protocol's words.
 const STRATEGY: &str = "summarize";
 
 /// What all events of a turn say of it.
 #[derive(Clone, Debug)]
 pub(super) struct TurnIds {
+    pub session: String,
     pub turn: String,
     pub input_message: String,
     pub harness: String,
@@ -58,12 +64,15 @@ pub(super) struct Tally {
     pub final_message: Option<String>,
     before: Usage,
     run: Totals,
+    /// What the agents of the run's agent took.
+    others: HashMap<AgentId, Totals>,
 }
 
 impl Tally {
     /// What all model calls took.
     pub(super) fn usage(&self) -> Usage {
-        words::sum(self.before, words::totals(self.run))
+        let run = self.others.values().fold(self.run, |totals, other| totals.and(*other));
+        words::sum(self.before, words::totals(run))
     }
 }
 
@@ -76,7 +85,8 @@ pub(super) enum Ending {
         answer: String,
         reason: String,
     },
-    Failed(Cause),
+    /// Without an answer; what was said of it.
+    Failed(Cause, String),
     /// It was lost again and again without coming further.
     Sealed(String),
     Cancelled {
@@ -97,6 +107,8 @@ pub(super) struct Projection {
     step: Option<Step>,
     /// The tool calls that go on.
     act: Option<Act>,
+    /// The agents of the agent that go on.
+    tasks: HashMap<AgentId, Task>,
     usage: domain::Usage,
     compacting: Option<(Timestamp, u64)>,
     /// The run was taken over and has not come further since.
@@ -118,6 +130,7 @@ impl Projection {
             tally: Tally::default(),
             step: None,
             act: None,
+            tasks: HashMap::new(),
             usage: domain::Usage::default(),
             compacting: None,
             recovered: false,
@@ -175,7 +188,7 @@ impl Projection {
     pub(super) fn apply(&mut self, event: &Event) -> Vec<Draft> {
         let mut out = Vec::new();
         if event.agent != AgentId::main() {
-            // What agents of the agent do is told by the call that it is the result of.
+            self.task(event, &mut out);
             return out;
         }
         let recovered = std::mem::take(&mut self.recovered);
@@ -218,6 +231,7 @@ impl Projection {
                 if let Some(act) = &mut self.act {
                     act.goes_on(call);
                 }
+                self.progressed(call, APPROVED, &mut out);
             }
             EventKind::CompactionStarted(started) => self.compacts(event.time, started, &mut out),
             EventKind::CompactionDone(done) => self.compacted(event.time, done, &mut out),
@@ -232,14 +246,15 @@ impl Projection {
                 self.fails(event, (*code).into(), message, &mut out);
                 self.ending = Some(match code {
                     FailureCode::Internal if recovered => Ending::Sealed(message.clone()),
-                    code => Ending::Failed((*code).into()),
+                    code => Ending::Failed((*code).into(), message.clone()),
                 });
             }
             EventKind::RunCancelled { reason } => {
                 self.stops(event.time, reason, &mut out);
                 self.ending = Some(Ending::Cancelled { reason: reason.clone() });
             }
-            EventKind::CompactionFailed { .. }
+            EventKind::Steered(_)
+            | EventKind::CompactionFailed { .. }
             | EventKind::CallPlaced { .. }
             | EventKind::Notice { .. }
             | EventKind::SessionRecord(_)
@@ -263,6 +278,8 @@ impl Projection {
         self.client_tools = paused.map(|tool| tool.name.clone()).collect();
         self.tally.before = self.tally.usage();
         self.tally.run = Totals::default();
+        self.tally.others.clear();
+        self.tasks.clear();
     }
 
     fn replied(&mut self, event: &Event, assistant: &AssistantMessage, out: &mut Vec<Draft>) {
@@ -329,13 +346,13 @@ impl Projection {
         let step = self.close_step(out);
         if let Some(step) = &step {
             let generation = LlmGeneration {
-                error: Some(cause.text(self.disclosure).to_owned()),
+                error: Some(cause.text(self.disclosure, why)),
                 ..self.generation(step, event.time)
             };
             let context = self.within(&step.exec, &step.span_of("llm"), &step.span);
             out.push((context, Data::LlmGeneration(generation)));
         }
-        out.push(self.apology(event.time, cause));
+        out.push(self.apology(event.time, cause, why));
         if let Some(step) = step {
             let ended = step.completed(event.time, "", 0, None, Some(why));
             out.push((self.within(&step.exec, &step.span, &self.ids.turn), ended));
@@ -344,8 +361,8 @@ impl Projection {
     }
 
     /// A message of the agent that says what went wrong.
-    pub(super) fn apology(&self, time: Timestamp, cause: Cause) -> Draft {
-        let text = cause.text(self.disclosure);
+    pub(super) fn apology(&self, time: Timestamp, cause: Cause, why: &str) -> Draft {
+        let text = cause.text(self.disclosure, why);
         let said = domain::Message::text(domain::Role::Assistant, text);
         let id = ids::named("message_", &format!("{}/{}/apology", self.ids.turn, self.run));
         let message = words::spoken(id, time, &self.model, &said);
