@@ -69,6 +69,8 @@ pub(crate) struct Answer {
     run: Following,
     /// The last position that the client has seen.
     after: u64,
+    /// Whether it comes back for what it has not seen.
+    comes_back: bool,
     deadline: Instant,
     ending: CancellationToken,
     over: bool,
@@ -76,14 +78,16 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
+    /// The answer of a run, for a client that has come back for what is after a position, or that has just asked.
     pub(crate) fn new(
         run: Following,
-        after: u64,
+        seen: Option<u64>,
         deadline: Instant,
         ending: CancellationToken,
         permit: OwnedSemaphorePermit,
     ) -> Self {
-        Self { run, after, deadline, ending, over: false, _permit: permit }
+        let (after, comes_back) = (seen.unwrap_or(0), seen.is_some());
+        Self { run, after, comes_back, deadline, ending, over: false, _permit: permit }
     }
 
     pub(crate) fn run_id(&self) -> &str {
@@ -137,6 +141,8 @@ impl<P: Projection> Frames<P> {
         match tokio::time::timeout(self.heartbeat, self.frame()).await {
             Err(_) => Some((sse::HEARTBEAT, true)),
             Ok(Ok(bytes)) => bytes.map(|bytes| (bytes, true)),
+            // It finds the run at another gateway.
+            Ok(Err(Interruption::Stopping)) if self.answer.comes_back => None,
             Ok(Err(interruption)) => {
                 tracing::warn!(run = self.answer.run_id(), error = ?interruption, "an answer broke off");
                 Some((self.projection.broken(&interruption).encode(None), false))

@@ -58,13 +58,13 @@ impl Shared {
     pub(crate) async fn ask(&self, asker: &Asker, mut question: ChatRequest) -> Result<Answer, Problem> {
         question.caller = Some(asker.caller.clone());
         // Questions are large, and futures are copied on their way here.
-        self.read(asker, Box::pin(self.upstream.chat(question, self.config.answer_deadline)), 0).await
+        self.read(asker, Box::pin(self.upstream.chat(question, self.config.answer_deadline)), None).await
     }
 
     /// Goes on with the answer of a run.
     pub(crate) async fn attach(&self, asker: &Asker, cursor: Cursor) -> Result<Answer, Problem> {
         let watching = self.upstream.watch(&asker.caller, cursor.run, self.config.answer_deadline);
-        self.read(asker, watching, cursor.after).await
+        self.read(asker, watching, Some(cursor.after)).await
     }
 
     /// The clusters that an account can ask about now.
@@ -76,12 +76,12 @@ impl Shared {
         &self,
         asker: &Asker,
         starting: impl Future<Output = Result<Started, Status>>,
-        after: u64,
+        seen: Option<u64>,
     ) -> Result<Answer, Problem> {
         let permit = Arc::clone(&self.answers).try_acquire_owned().map_err(|_| Problem::overloaded())?;
         let deadline = Instant::now() + self.config.answer_deadline;
         let patience = self.config.agent_patience;
         let run = Following::new(self.upstream.clone(), asker.caller.clone(), starting.await?, patience);
-        Ok(Answer::new(run, after, deadline, self.ending.clone(), permit))
+        Ok(Answer::new(run, seen, deadline, self.ending.clone(), permit))
     }
 }

@@ -26,6 +26,7 @@ mod seats;
 mod stream;
 mod upstream;
 mod waiting;
+mod watching;
 
 use std::sync::Arc;
 
@@ -53,6 +54,7 @@ use request::{MessageBody, ResultsBody, SessionBody};
 pub(crate) use seats::Seats;
 use stream::Feed;
 pub(crate) use upstream::Sessions as Upstream;
+use watching::{Asked, Watching};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The longest id that a client may give a message.
@@ -268,11 +270,12 @@ async fn watch(sessions: Sessions, request: Request) -> Result<Response, Problem
     let (cursor, filter) = (query.cursor(request.headers())?, query.filter()?);
     let shared = &sessions.shared;
     let seat = shared.seats.take(&sessions.asker.caller.account, &id)?;
-    let time = stream::cycle(shared.config.stream_time);
-    let events = sessions.upstream().watch(sessions.caller(), &id, cursor, Some(filter), time).await?;
+    let until = Instant::now() + stream::cycle(shared.config.stream_time);
+    let asked = Asked { caller: sessions.caller(), session: id, cursor, filter, until };
+    let agent = sessions.upstream().clone();
     let feed = Feed {
-        events,
-        until: Instant::now() + time,
+        events: Watching::begin(agent, asked, shared.config.agent_patience).await?,
+        until,
         heartbeat: shared.config.heartbeat,
         stopping: shared.stopping.clone(),
         seat,

@@ -58,18 +58,17 @@ impl Query {
         }
     }
 
-    /// Where to begin: after an event that the query names, or the header of a reader that comes back.
+    /// Where to begin: after an event that the query names. A browser comes back with the URL that it began with, so
+    /// that the header of a reader who comes back beats the number that it began after.
     pub(super) fn cursor(&self, headers: &HeaderMap) -> Result<Option<Cursor>, Problem> {
-        let place = match (self.text("since_id"), self.number("after_sequence")?) {
-            (Some(_), Some(_)) => {
+        let last = headers.get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or("?"));
+        let last = last.filter(|id| !id.is_empty());
+        let place = match (self.text("since_id"), last, self.number("after_sequence")?) {
+            (Some(_), _, Some(_)) => {
                 return Err(Problem::bad("since_id and after_sequence are mutually exclusive"));
             }
-            (Some(id), None) => Some(Place::SinceId(id.to_owned())),
-            (None, Some(sequence)) => Some(Place::AfterSequence(sequence)),
-            (None, None) => {
-                let last = headers.get(LAST_EVENT_ID).map(|id| id.to_str().unwrap_or("?"));
-                last.filter(|id| !id.is_empty()).map(|id| Place::SinceId(id.to_owned()))
-            }
+            (Some(id), _, None) | (None, Some(id), _) => Some(Place::SinceId(id.to_owned())),
+            (None, None, sequence) => sequence.map(Place::AfterSequence),
         };
         Ok(place.map(|place| Cursor { place: Some(place) }))
     }
@@ -93,13 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn a_query_beats_the_header_and_itself_only_once() {
+    fn an_event_of_the_query_beats_the_header_and_the_header_a_number() {
         assert_eq!(place("", "").unwrap(), None);
         assert_eq!(place("", "event_1").unwrap(), Some(Place::SinceId("event_1".into())));
-        assert_eq!(place("after_sequence=0", "event_1").unwrap(), Some(Place::AfterSequence(0)));
+        assert_eq!(place("after_sequence=0", "").unwrap(), Some(Place::AfterSequence(0)));
+        assert_eq!(place("after_sequence=0", "event_1").unwrap(), Some(Place::SinceId("event_1".into())));
         assert_eq!(place("since_id=event_2", "event_1").unwrap(), Some(Place::SinceId("event_2".into())));
         for bad in ["since_id=a&after_sequence=1", "after_sequence=-1", "after_sequence=x"] {
-            assert!(place(bad, "").is_err(), "{bad}");
+            assert!(place(bad, "event_1").is_err(), "{bad}");
         }
     }
 

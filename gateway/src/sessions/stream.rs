@@ -6,10 +6,9 @@ use axum::{body::Bytes, response::Response};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
-use tonic::Streaming;
 use wire::session::Event;
 
-use super::{encode, object::name, seats::Seat};
+use super::{encode, object::name, seats::Seat, watching::Watching};
 use crate::sse;
 
 /// Milliseconds after which a reader comes back: while something happens, and while nothing does.
@@ -23,7 +22,7 @@ pub(super) fn cycle(usual: Duration) -> Duration {
 
 /// A stream to one reader.
 pub(super) struct Feed {
-    pub events: Streaming<Event>,
+    pub events: Watching,
     pub until: Instant,
     pub heartbeat: Duration,
     pub stopping: CancellationToken,
@@ -75,13 +74,9 @@ impl Feed {
             biased;
             () = self.stopping.cancelled() => Next::End("shutdown"),
             () = sleep_until(self.until) => Next::End("connection_cycle"),
-            event = timeout(self.heartbeat, self.events.message()) => match event {
-                Ok(Ok(Some(event))) => Next::Event(Box::new(event)),
-                Ok(Ok(None)) => Next::Lost,
-                Ok(Err(status)) => {
-                    tracing::debug!(error = %status.message(), "a stream of a session breaks off");
-                    Next::Lost
-                }
+            event = timeout(self.heartbeat, self.events.next()) => match event {
+                Ok(Some(event)) => Next::Event(Box::new(event)),
+                Ok(None) => Next::Lost,
                 Err(_) => Next::Silence,
             },
         }

@@ -1,17 +1,21 @@
 //! The test harness: what the tests share.
 //!
 //! # Layout
+//! * [`browser`]: pages in a real browser
 //! * [`client`]: an HTTP client that reads event streams
 //! * [`collector`]: an OTLP collector that keeps what it gets
 //! * [`components`]: what a machine may lack
+//! * [`link`]: a way to servers that breaks when a test wants it to
 //! * [`models`]: scripted model servers
 //! * [`postgres`]: a PostgreSQL server of a test's own
 //! * [`process`]: real sleuth processes
 //! * [`sessions`]: a client of the session dialect
 
+pub mod browser;
 pub mod client;
 pub mod collector;
 pub mod components;
+pub mod link;
 pub mod models;
 pub mod postgres;
 pub mod process;

@@ -20,7 +20,7 @@ use domain::{
 use model::{Model, ToolSpec};
 use runtime::clock;
 use store::{Batch, Lease, Store};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::Instrument as _;
 
@@ -36,8 +36,6 @@ use crate::{
     tools::{CodeInput, Context, Interpreter, Placing, Tools},
 };
 
-/// Pause before a log is told again that its run is left.
-const PAUSE: Duration = Duration::from_secs(1);
 /// Inputs that are taken into account before their events are published together.
 const BATCH: usize = 128;
 
@@ -72,13 +70,11 @@ impl Setup {
     }
 }
 
-/// How a run is after a step of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Taken {
-    GoesOn,
-    Ended,
-    /// It goes on, but not here.
-    Leave,
+/// How far a run was driven.
+pub(crate) enum Driven {
+    ToTheEnd,
+    /// It goes on with whoever owns its log next.
+    Left(Lease),
 }
 
 /// The owner of a run.
@@ -119,25 +115,39 @@ impl Driver {
         Self { takes_over: true, ..Self::new(setup, family, position) }
     }
 
-    /// Drives the run to its end.
-    pub(crate) async fn drive(mut self) {
-        let moves = self.begin();
-        let mut taken = self.take(moves).await;
-        self.takes_over = false;
-        while let Taken::GoesOn = taken {
-            taken = match self.next().await {
-                Some(moves) => self.take(moves).await,
-                None => Taken::Leave,
-            };
-        }
-        if let Taken::Leave = taken {
-            return self.leave().await;
+    /// Drives the run to its end, or as far as it can. Everything that goes on is dropped with this, and left as it is
+    /// elsewhere.
+    pub(crate) async fn drive(mut self) -> Driven {
+        match self.go_on().await {
+            Ok(true) => {}
+            Ok(false) => return Driven::Left(self.setup.lease),
+            // Nobody can go on with a run that was deleted.
+            Err(store::Error::UnknownLog(_)) => tracing::info!("a run has gone while it went on"),
+            Err(error) => {
+                // Whatever the log has not taken has not happened: nobody has seen more of this run.
+                tracing::error!(%error, "a run cannot publish and is left");
+                self.setup.context.leaving.cancel();
+                return Driven::Left(self.setup.lease);
+            }
         }
         let outcome = self.family.main().outcome();
         self.setup.progress.ended(outcome);
         if outcome != Some(Outcome::Suspended) {
             self.setup.tools.close_session(&self.setup.context).await;
         }
+        Driven::ToTheEnd
+    }
+
+    /// False if the run is to be left before its end.
+    async fn go_on(&mut self) -> Result<bool, store::Error> {
+        let moves = self.begin();
+        let mut ended = self.take(moves).await?;
+        self.takes_over = false;
+        while !ended {
+            let Some(moves) = self.next().await else { return Ok(false) };
+            ended = self.take(moves).await?;
+        }
+        Ok(true)
     }
 
     fn begin(&mut self) -> Vec<Move> {
@@ -154,19 +164,6 @@ impl Driver {
         start.step.effects.push(Effect::ArmTimer(self.setup.wall_time));
         moves.push(start);
         moves
-    }
-
-    /// Leaves the run to whoever takes it over. What goes on elsewhere is left as it is there.
-    async fn leave(self) {
-        let Setup { log, lease, context, .. } = self.setup;
-        drop((self.work, self.code, self.inputs, self.mail));
-        while let Err(error) = log.release(lease.clone()).await {
-            tracing::warn!(%error, "a run is left, and its log does not know yet");
-            // Of an agent that ends, the log finds out by itself.
-            if context.leaving.run_until_cancelled(sleep(PAUSE)).await.is_none() {
-                return;
-            }
-        }
     }
 
     /// Waits for inputs and lets the machines decide: as many as are there, so that they share a publication.
@@ -228,29 +225,23 @@ impl Driver {
         }
     }
 
-    /// Publishes, then acts.
-    async fn take(&mut self, mut moves: Vec<Move>) -> Taken {
-        let mut taken = Taken::GoesOn;
+    /// Publishes, then acts. True once the run has ended.
+    async fn take(&mut self, mut moves: Vec<Move>) -> Result<bool, store::Error> {
+        let mut ended = false;
         while !moves.is_empty() {
             let entries: Vec<_> = moves.iter_mut().flat_map(Entry::of).collect();
             self.setup.context.remember(entries.iter().map(|entry| &entry.kind));
-            if let Err(error) = self.publish(batch::merged(entries)).await {
-                // Whatever the log has not taken has not happened: it is folded again by whoever goes on.
-                tracing::error!(%error, "a run cannot publish and is left");
-                return Taken::Leave;
-            }
+            self.publish(batch::merged(entries)).await?;
             let mut more = Vec::new();
             for Move { agent, step, .. } in moves {
                 for effect in step.effects {
-                    if agent == AgentId::main() && effect == Effect::Finish {
-                        taken = Taken::Ended;
-                    }
+                    ended |= agent == AgentId::main() && effect == Effect::Finish;
                     more.extend(self.perform(&agent, effect));
                 }
             }
             moves = more;
         }
-        taken
+        Ok(ended)
     }
 
     async fn publish(&mut self, entries: Vec<Entry>) -> Result<(), store::Error> {

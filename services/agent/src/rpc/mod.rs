@@ -42,9 +42,11 @@ impl Service {
         Self { runs }
     }
 
-    /// The events after a position, for as long as somebody reads them.
+    /// The events after a position, for as long as somebody reads them. Where the run goes on elsewhere they end before
+    /// the run does.
     fn events(&self, reading: Reading, after: u64) -> BoxStream<'static, Result<Event, Status>> {
-        let events = tail(self.runs.log(), reading.run(), after);
+        let left = reading.left().cancelled_owned();
+        let events = tail(self.runs.log(), reading.run(), after).take_until(left);
         let events = events.map(move |event| {
             // The stream is the reader: it leaves when the stream is dropped.
             let _reading = &reading;

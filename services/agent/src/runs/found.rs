@@ -5,7 +5,7 @@ use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 use domain::{LogId, RunId};
 use store::{Entry, Kind, Query, State, Store};
 use tokio::time::interval;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use uuid::Uuid;
 
 use super::{Progress, Reader, Runs, mail};
@@ -36,6 +36,14 @@ impl Reading {
         match self {
             Self::Here(reader) => &reader.run().id,
             Self::Stored { run, .. } => run,
+        }
+    }
+
+    /// Cancelled once the run is to be looked for elsewhere.
+    pub(crate) fn left(&self) -> CancellationToken {
+        match self {
+            Self::Here(reader) => reader.run().left(),
+            Self::Stored { .. } => CancellationToken::new(),
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) const SAID: &str = "said/";
 /// Beginning of the keys that say that somebody reads the run.
 pub(super) const READING: &str = "reading/";
 
-/// Pause before an inbox is read again that could not be.
+/// Time between two tries while the store is away.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The inbox of a run that is driven here.
@@ -43,7 +43,7 @@ impl Mail {
         let posted = loop {
             match self.wait().await {
                 Ok(posted) => break posted,
-                Err(error) => tracing::warn!(%error, "the inbox of a run cannot be read now"),
+                Err(error) => tracing::warn!(%error, "the inbox of a run cannot be read"),
             }
             sleep(PAUSE).await;
         };

@@ -3,6 +3,7 @@
 mod audience;
 mod decided;
 mod found;
+mod handover;
 mod heart;
 mod mail;
 mod open_calls;
@@ -33,7 +34,7 @@ use uuid::Uuid;
 use crate::{
     clusters::NotConnected,
     config::Config,
-    driver::{Driver, Form, Setup},
+    driver::{Driven, Driver, Form, Setup},
     prompt::{
         File, Prompt, Sections,
         rlm::{self, About},
@@ -44,6 +45,7 @@ use crate::{
 
 pub(crate) use audience::Audience;
 pub(crate) use found::{Found, Reading};
+pub(crate) use handover::give_up;
 use heart::Heart;
 pub(crate) use mail::Mail;
 use open_calls::Settled;
@@ -222,7 +224,7 @@ impl Runs {
             rules: Rules::new(question.permissions.clone()),
             deadline: Instant::now() + limits.wall_time + limits.answer_time,
             audience: progress.audience(),
-            leaving: self.leaving.clone(),
+            leaving: self.leaving.child_token(),
         };
         if let Some(wanted) = &question.alert_history {
             question.files.push(tools.alert_history(wanted, &offer, &context).await);
@@ -346,14 +348,23 @@ impl Runs {
             gen_ai.agent.name = "sleuth",
             sleuth.run.id = %progress.id,
         );
-        let (began, store) = (Instant::now(), self.log());
+        let (began, store, closing) = (Instant::now(), self.log(), self.closing.clone());
         let task = async move {
             telemetry::run_started();
-            driver.drive().await;
+            let driven = driver.drive().await;
             telemetry::run_ended(progress.outcome(), began.elapsed());
-            if progress.outcome().is_some() {
-                keep(&*store, &progress).await;
-                seat.keep_listed();
+            match driven {
+                Driven::ToTheEnd if progress.outcome().is_some() => {
+                    keep(&*store, &progress).await;
+                    seat.keep_listed();
+                }
+                Driven::ToTheEnd => {}
+                Driven::Left(lease) => {
+                    // In this order: whoever comes back to the run looks for it elsewhere.
+                    drop(seat);
+                    progress.leave();
+                    give_up(&*store, lease, &closing).await;
+                }
             }
         };
         self.tasks.spawn(task.instrument(span));

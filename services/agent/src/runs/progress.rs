@@ -22,6 +22,7 @@ pub(crate) struct Progress {
     /// Whether it goes on without readers.
     pub kept: bool,
     cancel: CancellationToken,
+    left: CancellationToken,
     state: Mutex<State>,
     audience: watch::Sender<Audience>,
 }
@@ -55,6 +56,7 @@ impl Progress {
             started_at: Timestamp(clock::unix_nanos()),
             kept: !question.keeper.is_empty(),
             cancel,
+            left: CancellationToken::new(),
             state: Mutex::new(State { position: 1, ..State::default() }),
             audience: audience(!question.keeper.is_empty()),
         }
@@ -76,6 +78,7 @@ impl Progress {
             started_at: began,
             kept: !started.setup.keeper.is_empty(),
             cancel,
+            left: CancellationToken::new(),
             state: Mutex::default(),
             audience: audience(!started.setup.keeper.is_empty()),
         }
@@ -124,6 +127,16 @@ impl Progress {
             None => Audience::Gone,
         };
         self.audience.send_replace(audience);
+    }
+
+    /// The run goes on, but not here.
+    pub(super) fn leave(&self) {
+        self.left.cancel();
+    }
+
+    /// Cancelled once the run does not go on here any more.
+    pub(super) fn left(&self) -> CancellationToken {
+        self.left.clone()
     }
 
     /// Asks the driver to stop. The first reason counts.

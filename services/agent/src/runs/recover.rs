@@ -85,6 +85,10 @@ impl Runs {
                 session(log);
                 continue;
             }
+            // The store was away, and with it the news that this agent lives.
+            if self.drives(&log) {
+                continue;
+            }
             let Some(lease) = self.log.claim(&log, &owner).await? else { continue };
             if let Err(error) = self.take_over(lease.clone()).await {
                 tracing::warn!(log = log.as_str(), %error, "a run cannot be taken over now");
@@ -92,6 +96,10 @@ impl Runs {
             }
         }
         Ok(())
+    }
+
+    fn drives(&self, log: &LogId) -> bool {
+        self.table.get(&RunId::new(log.as_str())).is_some_and(|run| run.outcome().is_none())
     }
 
     async fn take_over(&self, lease: Lease) -> Result<(), Stuck> {
@@ -178,7 +186,7 @@ impl Runs {
             rules: Rules::new(started.setup.permissions.clone()),
             deadline: Instant::now() + wall_time + limits.answer_time,
             audience: progress.audience(),
-            leaving: self.leaving.clone(),
+            leaving: self.leaving.child_token(),
         };
         context.remember(events.iter().map(|event| &event.kind));
         context.rules.use_up(events.iter().map(|event| &event.kind));

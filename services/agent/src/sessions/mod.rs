@@ -34,7 +34,7 @@ use store::{Creation, Entry, Idempotency, Kind, Meta, NewLog, OwnerId, Query, St
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use wire::session::{Details, Phase, Session, SessionSettings, SessionStatus, event::Data};
 
-use crate::runs::Runs;
+use crate::runs::{Runs, give_up};
 use actor::Actor;
 pub use failure::Disclosure;
 pub(crate) use post::Refused;
@@ -275,15 +275,15 @@ impl Sessions {
         let owner = self.runs.owner().await?;
         let Some(lease) = self.store().claim(log, &owner).await? else { return Ok(false) };
         let held = lease.clone();
-        let Details { settings, principal } = self.details(log).await?;
-        let actor = Actor::new(Arc::clone(self), lease, principal, settings.unwrap_or_default()).await;
-        let worked = match actor {
-            Ok(actor) => actor.work().await,
-            Err(error) => Err(error),
+        let working = async {
+            let Details { settings, principal } = self.details(log).await?;
+            let actor = Actor::new(Arc::clone(self), lease, principal, settings.unwrap_or_default());
+            actor.await?.work().await
         };
+        let worked = working.await;
         if worked.is_err() {
             // Whoever looks for abandoned sessions finds it.
-            self.store().release(held).await?;
+            give_up(&*self.store(), held, &self.closing).await;
         }
         worked.map(|()| true)
     }

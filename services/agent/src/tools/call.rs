@@ -45,7 +45,7 @@ pub(crate) struct Context {
     pub deadline: Instant,
     /// Who follows the run: without anybody, nothing begins that may change something.
     pub audience: watch::Receiver<Audience>,
-    /// Cancelled when this process leaves its runs to another: then what goes on at executors is left as it is.
+    /// Cancelled when this process leaves the run to another: then what goes on at executors is left as it is.
     pub leaving: CancellationToken,
 }
 

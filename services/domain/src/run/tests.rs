@@ -1,5 +1,7 @@
 //! The machine against random inputs, and the flows that have a name.
 
+mod cuts;
+
 use std::{collections::HashMap, time::Duration};
 
 use proptest::prelude::*;

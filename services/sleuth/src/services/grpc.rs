@@ -11,6 +11,7 @@ use runtime::{
     auth::ApiKey,
     grpc::{require, serve},
 };
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::{
     body::Body,
@@ -29,6 +30,9 @@ use wire::{
 };
 
 use crate::settings::api_key;
+
+/// Time for the last events of runs that have ended to reach their readers.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// A client of an agent, here or elsewhere.
 pub(crate) type Client = AgentClient<Transport>;
@@ -85,12 +89,22 @@ pub(crate) async fn serve_agent(
         .add_service(reflection)
         .add_service(older_reflection)
         .add_service(healthy);
+    let drained = CancellationToken::new();
+    let served = async {
+        let mut serving = std::pin::pin!(serve(router, listener, shutdown.clone()));
+        tokio::select! {
+            served = &mut serving => served,
+            // Readers of what goes on elsewhere would never leave.
+            () = drained.cancelled() => timeout(LAST_WORDS, serving).await.unwrap_or(Ok(())),
+        }
+    };
     let ended = async {
         shutdown.cancelled().await;
         agent.shutdown().await;
+        drained.cancel();
         Ok(())
     };
-    tokio::try_join!(serve(router, listener, shutdown.clone()), ended).context("the gRPC server failed")?;
+    tokio::try_join!(served, ended).context("the gRPC server failed")?;
     Ok(())
 }
 
