@@ -102,7 +102,7 @@ fn check(reader: &str, seen: &[Value], connections: &Value, link: &Link, expecte
 
 /// A frame without the one part that is of the connection.
 fn without_request(mut frame: Value) -> Value {
-    if let Some(metadata) = frame.pointer_mut("/data/metadata").and_then(Value::as_object_mut) {
+    if let Some(Value::Object(metadata)) = frame.pointer_mut("/data/metadata") {
         metadata.remove("request_id");
     }
     frame

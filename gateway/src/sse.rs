@@ -23,11 +23,12 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// The frame's bytes. The id tells where to resume; frames that stand for no log entry have none.
+    /// The frame's bytes. The id tells where to resume; frames that stand for no log entry have none. It comes last:
+    /// some readers take it for seen before they have the rest.
     pub(crate) fn encode(&self, id: Option<&dyn Display>) -> Bytes {
         let Self { event, data } = self;
         let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
-        format!("{id}event: {event}\ndata: {data}\n\n").into()
+        format!("event: {event}\ndata: {data}\n{id}\n").into()
     }
 }
 
@@ -52,7 +53,7 @@ mod tests {
         let frame = Frame { event: "token_count", data: "{\"a\":\"é\u{2028}\"}".to_owned() };
         assert_eq!(
             frame.encode(Some(&"r:7")),
-            "id: r:7\nevent: token_count\ndata: {\"a\":\"é\u{2028}\"}\n\n"
+            "event: token_count\ndata: {\"a\":\"é\u{2028}\"}\nid: r:7\n\n"
         );
         assert_eq!(frame.encode(None), "event: token_count\ndata: {\"a\":\"é\u{2028}\"}\n\n");
     }

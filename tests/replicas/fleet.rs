@@ -241,8 +241,12 @@ impl Place<'_> {
 
     /// Reads until the end, or until the stream breaks.
     pub(crate) async fn listen(&self, stream: &mut Stream, frames: &mut Vec<Frame>) {
-        while let Ok(Some(frame)) = stream.next().await {
+        while let Ok(Some(mut frame)) = stream.next().await {
             assert_ne!(frame.event, "error", "{frame:?}");
+            // The one part that is of the connection.
+            if let Some(Value::Object(metadata)) = frame.data.get_mut("metadata") {
+                metadata.remove("request_id");
+            }
             // What has no id is about the connection.
             if !frame.id.is_empty() {
                 frames.push(frame);

@@ -161,7 +161,8 @@ async fn failures_have_a_code_in_streams_and_a_status_elsewhere() {
         let stream = world.ask(r#"{"ask": "x", "stream": true}"#).send().await.unwrap();
         assert_eq!(stream.status(), 200);
         let text = stream.text().await.unwrap();
-        let data = text.strip_prefix("id: run-1:2\nevent: error\ndata: ").expect(&text);
+        let data = text.strip_prefix("event: error\ndata: ").expect(&text);
+        let data = data.strip_suffix("\nid: run-1:2\n\n").expect(&text);
         let error = json!({"description": description, "error_code": code, "msg": msg, "success": false});
         assert_eq!(serde_json::from_str::<Value>(data).unwrap(), error, "{name}");
     }

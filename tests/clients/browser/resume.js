@@ -26,7 +26,8 @@ async function ask({ url, body, last }) {
   let over = false;
   await fetchEventSource(url, {
     method: "POST",
-    headers: { "Content-Type": "application/json" },
+    // The connection may break before the first event has come.
+    headers: { "Content-Type": "application/json", "Idempotency-Key": "one question" },
     body: JSON.stringify(body),
     openWhenHidden: true,
     async onopen(response) {

@@ -33,6 +33,20 @@ impl World<'_> {
         }
     }
 
+    /// Half of one thing happens: the model says a little, a tool prints something.
+    fn begin_turn(bench: &mut Bench) {
+        match bench.todo.first().cloned() {
+            Some(Effect::CallModel { message, .. } | Effect::Summarize { message }) => {
+                bench.give(Input::TextDelta { message, text: "I am abou".into() });
+            }
+            Some(Effect::RunTool { call, .. }) => {
+                let (stream, text) = (OutputStream::Stdout, "o".into());
+                bench.give(Input::ToolOutput { call: call.id, stream, text });
+            }
+            _ => {}
+        }
+    }
+
     /// What can be told of a run that goes on to its end.
     fn end(&self, bench: &mut Bench) -> (Option<Outcome>, Vec<Message>, Option<EventKind>) {
         let mut turns = 0;
@@ -66,6 +80,9 @@ proptest! {
                 world.turn(&mut cut);
             }
             if cut.run.outcome().is_none() {
+                if turns % 16 < 8 {
+                    World::begin_turn(&mut cut);
+                }
                 cut.take_over();
             }
         }
