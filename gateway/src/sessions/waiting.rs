@@ -11,7 +11,13 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 use wire::session::{Cursor, Event, Filter, PostMessageResponse, cursor::Place, event::Data};
 
-use super::{Sessions, object::Object, objects, parts, problem::Problem};
+use super::{
+    Sessions,
+    object::Object,
+    objects, parts,
+    problem::Problem,
+    watching::{Asked, Watching},
+};
 
 /// How long an answer is waited for, unless the client says how long; and the longest time that it may say.
 const USUAL: Duration = Duration::from_secs(60);
@@ -75,17 +81,16 @@ impl Sessions {
             ["output.message.completed", "turn.failed", "turn.cancelled", "turn.sealed", "session.idled"];
         let types = names.map(str::to_owned).to_vec();
         let filter = Filter { types, ..Filter::default() };
-        let mut events =
-            self.upstream().watch(self.caller(), session, Some(cursor), Some(filter), time).await?;
+        let (caller, agent, patience) =
+            (self.caller(), self.upstream().clone(), self.shared.config.agent_patience);
+        let asked = Asked { caller, session: session.to_owned(), cursor: Some(cursor), filter, until };
+        let mut events = Watching::begin(agent, asked, patience).await?;
         let (turn, mut outcome) = (posted.turn_id.clone(), Outcome::default());
         let message = objects::posted(session, posted);
         while !outcome.over {
-            match timeout_at(until, events.message()).await {
-                Ok(event) => match event? {
-                    Some(event) => outcome.see(event, &turn),
-                    None => break,
-                },
-                Err(_) => break,
+            match timeout_at(until, events.next()).await {
+                Ok(Some(event)) => outcome.see(event, &turn),
+                Ok(None) | Err(_) => break,
             }
         }
         if outcome.over {

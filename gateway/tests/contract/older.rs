@@ -50,7 +50,7 @@ async fn post(world: &World, path: &str, body: &Value) -> (u16, Value) {
 async fn stream(world: &World, path: &str, body: &Value) -> Vec<(String, Value)> {
     let text = world.post(path, &body.to_string()).send().await.unwrap().text().await.unwrap();
     let frame = |frame: &str| {
-        let mut lines = frame.lines().skip(1);
+        let mut lines = frame.lines();
         let mut field = |name| lines.next().unwrap().strip_prefix(name).unwrap().to_owned();
         (field("event: "), serde_json::from_str(&field("data: ")).unwrap())
     };

@@ -4,7 +4,7 @@
 
 use std::{sync::Arc, time::Instant};
 
-use domain::{AgentId, Event, EventKind, LogId, MessageId, RunId, Timestamp};
+use domain::{AgentId, Event, EventKind, Family, Limits, LogId, MessageId, RunId, Timestamp};
 use futures_util::{StreamExt as _, future::join_all};
 use harness::postgres;
 use store::{
@@ -63,6 +63,17 @@ async fn measure(name: &str, store: Arc<dyn Store>, events: u64) -> anyhow::Resu
         say(name, &format!("delivered to one reader, behind {goal}"), delivered.len() as u64, began);
         length = goal + 1000;
     }
+    let began = Instant::now();
+    replay(store, long.log().clone(), length).await?;
+    say(name, "replayed, as a takeover does", length, began);
+    Ok(())
+}
+
+/// Folds a log from its beginning.
+async fn replay(store: Arc<dyn Store>, log: LogId, count: u64) -> anyhow::Result<()> {
+    let events = follow(store, log, 0).take(count as usize).collect::<Vec<_>>().await;
+    let events = events.into_iter().collect::<Result<Vec<_>, _>>()?;
+    std::hint::black_box(Family::fold(Limits::default(), events.iter().map(AsRef::as_ref)));
     Ok(())
 }
 

@@ -146,6 +146,7 @@ async fn logs_at_rest_go_oldest_first_and_running_ones_never(bench: Bench) {
         let lease = bench.run(&number.to_string(), &owner).await;
         bench.append(&lease, 0, vec![began(), ended()]).await.unwrap();
     }
+    let blob = bench.store.put_blob(&log("0"), vec![7; 1000]).await.unwrap();
     let kept = async || {
         let entries = bench.store.list(query(Kind::Run, None, 99)).await.unwrap();
         entries.iter().map(|entry| entry.log.to_string()).collect::<Vec<_>>()
@@ -156,6 +157,10 @@ async fn logs_at_rest_go_oldest_first_and_running_ones_never(bench: Bench) {
     assert_eq!(sweep(Retention { age: Some(Duration::from_secs(3600)), ..all }).await, 0);
     assert_eq!(sweep(Retention { logs: Some(3), ..all }).await, 1);
     assert_eq!(kept().await, ["3", "2", "1", "asked", "running"]);
+    // What it had besides is gone, too.
+    bench.run("0", &owner).await;
+    assert_eq!(bench.store.blob(&log("0"), blob).await.unwrap(), None);
+    assert!(bench.store.delete(&log("0")).await.unwrap());
     // The newest is kept, however large it is.
     assert_eq!(sweep(Retention { bytes: Some(1), ..all }).await, 2);
     assert_eq!(kept().await, ["3", "asked", "running"]);
