@@ -83,7 +83,7 @@ async fn a_message_is_heard_by_the_next_model_call_of_the_same_run() {
 #[tokio::test]
 async fn a_message_is_heard_once_when_the_server_is_killed_before_the_model_is_asked() {
     let (openai, data) = (ScriptedOpenAi::start().await.unwrap(), TempDir::new().unwrap());
-    let mut sleuth = server(&openai, data.path()).await;
+    let sleuth = server(&openai, data.path()).await;
     let sessions = Sessions::of(&sleuth).unwrap();
     let session = sessions.create(&json!({})).await.unwrap();
     let mut stream = sessions.watch(&session, "after_sequence=0").await.unwrap();
