@@ -136,5 +136,5 @@ async fn pages_of_configured_origins_get_what_streaming_clients_need() {
     let asks = [("origin", "https://console.example"), ("x-api-key", "k")];
     let response = with(world.ask(r#"{"ask": "x", "stream": true}"#), &asks).send().await.unwrap();
     let exposed = header(&response, "access-control-expose-headers").unwrap();
-    assert_eq!(exposed, "x-sleuth-run-id,x-request-id,retry-after");
+    assert_eq!(exposed, "x-sleuth-run-id,x-request-id,retry-after,x-total-count");
 }
