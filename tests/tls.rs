@@ -7,6 +7,10 @@ use std::path::PathBuf;
 use harness::process::{Sleuth, Start};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
+use wire::{
+    agent::{GetReadinessRequest, agent_client::AgentClient},
+    executor::{ListToolsRequest, tool_executor_client::ToolExecutorClient},
+};
 
 /// An authority, and a certificate for this machine that it has issued.
 struct Papers {
@@ -107,4 +111,42 @@ async fn services_apart_prove_themselves_to_each_other() {
     let url = format!("https://{}/readyz", gateway.address("http").unwrap());
     let ready = papers.client(true).get(&url).send().await.unwrap();
     assert_eq!(ready.status(), 200, "{}", ready.text().await.unwrap());
+}
+
+#[tokio::test]
+async fn an_executor_beyond_loopback_wants_to_know_who_comes() {
+    let papers = Papers::issue();
+    let beyond = || Start::new(["executor", "--listen", "0.0.0.0:0"]);
+    let refused = beyond().start().await.unwrap_err().to_string();
+    assert!(refused.contains("reachable from other machines"), "{refused}");
+    let refused = papers.prove(beyond()).start().await.unwrap_err().to_string();
+    assert!(
+        refused.contains("reachable from other machines"),
+        "encryption alone tells nobody apart: {refused}"
+    );
+
+    let asks = |start: Start| papers.prove(start).env("SLEUTH_TLS_CLIENT_CA", papers.file("ca.pem"));
+    let port = |executor: &Sleuth| executor.address("address").unwrap().port();
+    let executor = asks(beyond()).start().await.unwrap();
+    let url = format!("https://127.0.0.1:{}", port(&executor));
+    let agent = || papers.trust(Start::new(["agent", "--grpc", "127.0.0.1:0", "--executor", &url]));
+    let nobody = agent().start().await.unwrap();
+    let mut client = AgentClient::connect(nobody.grpc().unwrap()).await.unwrap();
+    let ready = client.get_readiness(GetReadinessRequest::default()).await.unwrap().into_inner();
+    assert!(!ready.ready && ready.missing.iter().any(|what| what.contains("executor")), "{ready:?}");
+    let known = asks(agent()).start().await.unwrap();
+    let grpc = format!("https://{}", known.address("grpc").unwrap());
+    let gateway = asks(papers.trust(Start::new(["gateway", "--http", "127.0.0.1:0", "--agent", &grpc])));
+    let gateway = gateway.start().await.unwrap();
+    let url = format!("https://{}/readyz", gateway.address("http").unwrap());
+    assert_eq!(papers.client(true).get(&url).send().await.unwrap().status(), 200);
+
+    let executor = beyond().env("SLEUTH_API_KEY", "k-of-executors").start().await.unwrap();
+    let mut client =
+        ToolExecutorClient::connect(format!("http://127.0.0.1:{}", port(&executor))).await.unwrap();
+    let refused = client.list_tools(ListToolsRequest::default()).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::Unauthenticated);
+    let mut with_key = tonic::Request::new(ListToolsRequest::default());
+    with_key.metadata_mut().insert("authorization", "Bearer k-of-executors".parse().unwrap());
+    client.list_tools(with_key).await.unwrap();
 }

@@ -50,6 +50,8 @@ pub struct Config {
     pub bash_allow: Vec<String>,
     /// Prefixes of bash commands that never run. Default: none. `SLEUTH_BASH_DENY`, likewise.
     pub bash_deny: Vec<String>,
+    /// How long calls may go on once the executor was asked to end. Default 20 s. `SLEUTH_EXECUTOR_DRAIN_TIME`.
+    pub drain_time: Duration,
     /// Executions that run at the same time. Default 64. `SLEUTH_EXECUTOR_CONCURRENCY`.
     pub concurrency: usize,
     /// Executions that wait for a place; one more is refused. Default 256. `SLEUTH_EXECUTOR_QUEUE`.
@@ -192,6 +194,7 @@ impl Config {
             workspace_idle: seconds("SLEUTH_WORKSPACE_IDLE", 3600)?,
             repl_time: seconds("SLEUTH_REPL_TIME", 30)?,
             repl_memory: number(get, "SLEUTH_REPL_MEMORY", 384 << 20)?,
+            drain_time: seconds("SLEUTH_EXECUTOR_DRAIN_TIME", 20)?,
             queue_time: seconds("SLEUTH_EXECUTOR_QUEUE_TIME", 60)?,
             idle_timeout: seconds("SLEUTH_EXECUTOR_IDLE_TIMEOUT", 300)?,
             output_limit: number(get, "SLEUTH_EXECUTOR_OUTPUT_LIMIT", 1 << 30)?,

@@ -129,7 +129,7 @@ impl Executor {
         self.sandbox.level()
     }
 
-    /// Takes no more calls, ends those that run with all their processes, and waits for that.
+    /// Takes no more calls, gives those that run some time, ends the rest with all their processes, and waits for that.
     pub async fn shutdown(&self) {
         self.service.shutdown().await;
     }

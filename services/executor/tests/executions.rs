@@ -14,8 +14,9 @@ use rig::{Rig, bash, config, finished, processes_with, request, rest, unique, un
 use serde_json::json;
 use tonic::Code;
 use wire::executor::{
-    AnswerHostCallRequest, AttachRequest, Caller, CancelRequest, Ending, ExecuteEvent, ListToolsRequest,
-    PlanRequest, ToolStatus, ToolsetStatus, Verdict, execute_event::Kind,
+    AnswerHostCallRequest, AttachRequest, Caller, CancelRequest, Ending, ExecuteEvent, Finished,
+    ListToolsRequest, OutputPosition, OutputStream, PlanRequest, ToolStatus, ToolsetStatus, Verdict,
+    execute_event::Kind,
 };
 
 fn output(events: &[ExecuteEvent]) -> Vec<u8> {
@@ -27,7 +28,7 @@ fn output(events: &[ExecuteEvent]) -> Vec<u8> {
 }
 
 fn attach(id: &str, after_sequence: u64) -> AttachRequest {
-    AttachRequest { execution_id: id.to_owned(), after_sequence, caller: None }
+    AttachRequest { execution_id: id.to_owned(), after_sequence, ..AttachRequest::default() }
 }
 
 fn cancel(id: &str) -> CancelRequest {
@@ -178,7 +179,7 @@ async fn too_much_output_keeps_head_and_tail() {
     let mut rig = Rig::with(small).await;
     let events = rest(rig.execute(bash(&unique(), "seq 100000")).await.unwrap()).await;
     let end = finished(&events);
-    assert_eq!(end.total_bytes, 588_895);
+    assert_eq!(end.total_bytes, 588_895, "{end:?}");
     assert_eq!(end.omitted_bytes, 588_895 - 64);
     assert!(
         end.data.starts_with("seq 100000\n1\n2\n3\n") && end.data.ends_with("\n99999\n100000"),
@@ -256,6 +257,69 @@ async fn attaching_gives_what_came_after() {
     assert_eq!(rig.client.attach(attach(&unique(), 0)).await.unwrap_err().code(), Code::NotFound);
 }
 
+/// The output of an execution, stream by stream, as a reader has it that is interrupted again and again.
+struct Half {
+    streams: [Vec<u8>; 2],
+    rng: fastrand::Rng,
+}
+
+impl Half {
+    /// Reads from where it was, at most so many bytes. True at the end.
+    async fn read(&mut self, rig: &mut Rig, id: &str, most: usize) -> Option<Finished> {
+        let output = [OutputStream::Stdout, OutputStream::Stderr].into_iter().zip(&self.streams);
+        let output = output.map(|(stream, bytes)| OutputPosition {
+            stream: stream.into(),
+            command: 0,
+            offset: bytes.len() as u64,
+        });
+        let request = AttachRequest { output: output.collect(), ..attach(id, 0) };
+        let mut events = rig.client.attach(request).await.unwrap().into_inner();
+        let mut read = 0;
+        while read < most {
+            match events.message().await.unwrap()?.kind {
+                Some(Kind::Output(chunk)) => {
+                    let own = &mut self.streams[usize::from(chunk.stream() == OutputStream::Stderr)];
+                    assert_eq!(chunk.offset, own.len() as u64, "nothing is lost or repeated");
+                    // A reader that breaks off may have only a part of what was sent.
+                    let part = self.rng.usize(..=chunk.data.len());
+                    read += part.max(1);
+                    own.extend(&chunk.data[..part]);
+                    if part < chunk.data.len() {
+                        return None;
+                    }
+                }
+                Some(Kind::Finished(finished)) => return Some(finished),
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_comes_back_at_an_offset_loses_and_repeats_no_byte() {
+    let mut rig = Rig::new().await;
+    for seed in 0..12 {
+        let id = unique();
+        let command = "seq 1 4000; seq 1 3000 >&2; sleep 0.1; seq 1 2000; sleep 0.1; echo é; seq 1 900 >&2";
+        let stream = rig.execute(bash(&id, command)).await.unwrap();
+        let mut half = Half { streams: [Vec::new(), Vec::new()], rng: fastrand::Rng::with_seed(seed) };
+        let mut stream = Some(stream);
+        let end = loop {
+            let most = half.rng.usize(1..8000);
+            if let Some(end) = half.read(&mut rig, &id, most).await {
+                break end;
+            }
+            stream.take();
+        };
+        let digests: Vec<_> =
+            end.streams.iter().map(|stream| (stream.bytes, stream.sha256.to_vec())).collect();
+        let own: Vec<_> =
+            half.streams.iter().map(|own| (own.len() as u64, grants::sha256(own).to_vec())).collect();
+        assert_eq!(own, digests, "seed {seed}");
+    }
+}
+
 #[tokio::test]
 async fn an_execution_outlives_its_stream_until_the_grace_ends() {
     let mut hasty = config();
@@ -312,16 +376,40 @@ async fn too_many_executions_wait_and_then_are_refused() {
 }
 
 #[tokio::test]
-async fn shutting_down_ends_what_runs_and_takes_no_more() {
+async fn shutting_down_lets_calls_end_and_takes_no_more() {
     let mut rig = Rig::new().await;
+    let mut events = rig.execute(bash(&unique(), "echo up; sleep 0.5; echo done")).await.unwrap();
+    until(&mut events, |event| matches!(event.kind, Some(Kind::Output(_))).then_some(())).await;
+    let mut client = rig.client.clone();
+    let (ends, refused) = tokio::join!(rig.executor.shutdown(), async {
+        loop {
+            // It may be asked before the shutdown begins.
+            let refused = client.execute(bash(&unique(), "ls")).await;
+            if let Err(refused) = refused {
+                break (refused, client.list_tools(ListToolsRequest::default()).await.unwrap_err());
+            }
+        }
+    });
+    let () = ends;
+    assert_eq!((refused.0.code(), refused.1.code()), (Code::Unavailable, Code::Unavailable));
+    let end = finished(&rest(events).await);
+    assert_eq!((end.ending(), end.exit_code), (Ending::Exited, Some(0)), "{end:?}");
+}
+
+#[tokio::test]
+async fn shutting_down_hands_back_what_does_not_end() {
+    let mut hurried = config();
+    hurried.drain_time = Duration::from_millis(100);
+    let mut rig = Rig::with(hurried).await;
     let mark = unique();
     let mut events =
         rig.execute(bash(&unique(), &format!("echo up; tail -f /dev/null | grep {mark}"))).await.unwrap();
     until(&mut events, |event| matches!(event.kind, Some(Kind::Output(_))).then_some(())).await;
     rig.executor.shutdown().await;
     assert_eq!(processes_with(&mark), Vec::<String>::new());
-    assert_eq!(finished(&rest(events).await).ending(), Ending::Cancelled);
-    assert_eq!(rig.execute(bash(&unique(), "ls")).await.unwrap_err().code(), Code::Unavailable);
+    let end = finished(&rest(events).await);
+    assert_eq!(end.ending(), Ending::Lost, "it only reads, and may begin again elsewhere");
+    assert!(end.error.contains("shutting down"), "{}", end.error);
 }
 
 #[tokio::test]

@@ -34,6 +34,10 @@ use crate::{
 const WAITING: &str = "sleuth_executions_waiting";
 /// Calls that run.
 const RUNNING: &str = "sleuth_executions_running";
+/// Calls that may run at the same time.
+const CAPACITY: &str = "sleuth_executions_capacity";
+/// Time that calls waited for their turn.
+const QUEUE_SECONDS: &str = "sleuth_execution_queue_seconds";
 
 /// What all executions share.
 #[derive(Debug)]
@@ -47,6 +51,8 @@ pub(super) struct Workshop {
     pub(super) clusters: Clusters,
     pub(super) instance: String,
     pub(super) limits: Limits,
+    /// Cancelled when this executor ends what runs, because it ends itself.
+    pub(super) leaving: CancellationToken,
     /// A place for each execution that may run at the same time.
     pub(super) places: Semaphore,
 }
@@ -103,6 +109,12 @@ impl Permitted<'_> {
             Effect::Read | Effect::Mutation => Suspicion::Usual,
         }
     }
+}
+
+/// Places for calls that run at the same time.
+pub(super) fn places(capacity: usize) -> Semaphore {
+    metrics::gauge!(CAPACITY).set(u32::try_from(capacity).unwrap_or(u32::MAX));
+    Semaphore::new(capacity)
 }
 
 impl Workshop {
@@ -177,7 +189,10 @@ impl Workshop {
     pub(super) async fn stopped(&self, permitted: &Permitted<'_>) -> Stop {
         let grace = self.limits.orphan_grace;
         tokio::select! {
-            () = permitted.execution.cancel.cancelled() => Stop::Cancelled,
+            () = permitted.execution.cancel.cancelled() => match self.leaving.is_cancelled() {
+                true => Stop::Leaving { reads: !permitted.may_change() },
+                false => Stop::Cancelled,
+            },
             () = permitted.execution.orphaned(grace) => Stop::Orphaned(grace),
             time = over(permitted.order.run_time) => Stop::RunOver(time),
         }
@@ -190,7 +205,7 @@ impl Workshop {
         invocation: &str,
         stopped: Pin<&mut impl Future<Output = Stop>>,
     ) -> Result<SemaphorePermit<'_>, Box<Finished>> {
-        let waiting = Counted::new(WAITING);
+        let (waiting, asked) = (Counted::new(WAITING), Instant::now());
         let place = tokio::select! {
             biased;
             stop = stopped => return Err(never_ran(invocation, stop).into()),
@@ -201,6 +216,7 @@ impl Workshop {
             },
         };
         drop(waiting);
+        metrics::histogram!(QUEUE_SECONDS).record(asked.elapsed());
         if !permitted.may_change() {
             return Ok(place);
         }

@@ -124,8 +124,12 @@ fn by_itself(
                 format!("Error: The process that ran '{invocation}' was lost: how it ended is not known.");
             failed(presentation, error, Ending::Lost)
         }
+        // Of several programs, the last one may have ended well with what little it got.
         None if outcomes.iter().any(|outcome| outcome.out_of_memory) => {
-            Finished { exit_code, ..finished(presentation, Ending::OutOfMemory) }
+            let error = format!(
+                "Error: Command '{invocation}' ran out of memory, and what it printed is not all. Ask for less at a time."
+            );
+            Finished { exit_code, ..failed(presentation, error, Ending::OutOfMemory) }
         }
         None => Finished { exit_code, ..finished(presentation, own_ending) },
     }

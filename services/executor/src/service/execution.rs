@@ -19,6 +19,7 @@ use wire::executor::{
     execute_event::Kind,
 };
 
+use super::known::Known;
 use crate::{process::Source, repl::Answer};
 
 /// The most pieces in which output is shown as it comes. Bytes are limited as well.
@@ -173,13 +174,13 @@ impl Execution {
         }
     }
 
-    /// Streams what came after `sequence`, then what comes, to the end.
+    /// Streams what came and is not known, then what comes, to the end.
     pub(super) fn read(
         self: &Arc<Self>,
-        after: u64,
+        known: Known,
         heartbeat: Duration,
     ) -> impl Stream<Item = ExecuteEvent> + Send + use<> {
-        unfold(Reader::new(self, after, heartbeat), |mut reader| async {
+        unfold(Reader::new(self, known, heartbeat), |mut reader| async {
             let event = reader.next().await?;
             Some((event, reader))
         })
@@ -214,20 +215,20 @@ impl Drop for Asked<'_> {
 /// A stream's place in an execution. While it exists the execution has a reader.
 struct Reader {
     execution: Arc<Execution>,
-    seen: u64,
+    known: Known,
     length: watch::Receiver<u64>,
     heartbeat: Interval,
     ended: bool,
 }
 
 impl Reader {
-    fn new(execution: &Arc<Execution>, after: u64, period: Duration) -> Self {
+    fn new(execution: &Arc<Execution>, known: Known, period: Duration) -> Self {
         execution.readers.send_modify(|readers| *readers += 1);
         let mut heartbeat = interval_at(Instant::now() + period, period);
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             execution: Arc::clone(execution),
-            seen: after,
+            known,
             length: execution.length.subscribe(),
             heartbeat,
             ended: false,
@@ -241,17 +242,20 @@ impl Reader {
         loop {
             {
                 let log = self.execution.log();
-                let next = usize::try_from(self.seen).ok().and_then(|seen| log.events.get(seen));
+                let next = usize::try_from(self.known.sequence).ok().and_then(|seen| log.events.get(seen));
                 if let Some(event) = next {
-                    self.seen = event.sequence;
+                    self.known.sequence = event.sequence;
                     self.ended = matches!(event.kind, Some(Kind::Finished(_)));
-                    return Some(event.clone());
+                    match self.known.news(event) {
+                        Some(news) => return Some(news),
+                        None => continue,
+                    }
                 }
                 if log.finished {
                     return None;
                 }
             }
-            let seen = self.seen;
+            let seen = self.known.sequence;
             tokio::select! {
                 grown = pin!(self.length.wait_for(|length| *length > seen)) => drop(grown.ok()?),
                 _ = self.heartbeat.tick() => {

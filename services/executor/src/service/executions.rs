@@ -60,6 +60,8 @@ struct Table {
     /// Those that have ended, the oldest first.
     ended: VecDeque<(Instant, Key, usize)>,
     ended_bytes: usize,
+    /// No more are taken.
+    closed: bool,
 }
 
 impl Executions {
@@ -81,7 +83,7 @@ impl Executions {
             }
             table.drop_ended(key);
         }
-        if self.cancel.is_cancelled() {
+        if table.closed {
             return Admission::Closed;
         }
         if table.known.len().saturating_sub(table.ended.len()) >= self.limits.live {
@@ -92,6 +94,15 @@ impl Executions {
             Arc::new(Execution::new(&key.id, &self.instance, call, self.limits.live_bytes, cancel));
         table.known.insert(key.clone(), Arc::clone(&execution));
         Admission::New(execution)
+    }
+
+    /// Takes no more calls from now on.
+    pub(super) fn close(&self) {
+        self.table().closed = true;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.table().closed
     }
 
     pub(super) fn find(&self, key: &Key) -> Option<Arc<Execution>> {

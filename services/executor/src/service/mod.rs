@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt as _};
+use tokio::time::timeout;
 use tokio_util::{
     sync::CancellationToken,
     task::{AbortOnDropHandle, TaskTracker},
@@ -25,6 +26,7 @@ mod evaluate;
 mod execution;
 mod executions;
 mod judge;
+mod known;
 mod launch;
 mod permission;
 mod records;
@@ -48,9 +50,12 @@ use drive::{Limits, Order, Workshop};
 use execution::{Call, Execution};
 use executions::{Admission, Executions, Key};
 use judge::{Judge, Judged, Standing};
+use known::Known;
 use records::Records;
 use target::Targets;
 
+/// What is said to callers who come too late.
+const SHUTTING_DOWN: &str = "this executor is shutting down";
 /// When a caller for whom there was no room should come again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -62,6 +67,7 @@ pub struct Service {
     executions: Arc<Executions>,
     labels: BTreeMap<String, String>,
     heartbeat: Duration,
+    drain_time: Duration,
     tasks: TaskTracker,
     cancel: CancellationToken,
     workspaces: Arc<Workspaces>,
@@ -109,7 +115,8 @@ impl Service {
                 idle_time: config.idle_timeout,
                 orphan_grace: config.orphan_grace,
             },
-            places: tokio::sync::Semaphore::new(config.concurrency),
+            leaving: cancel.clone(),
+            places: drive::places(config.concurrency),
         };
         Self {
             executions: Arc::new(Executions::new(instance, limits, cancel.clone())),
@@ -117,6 +124,7 @@ impl Service {
             workshop: Arc::new(workshop),
             labels: config.labels.clone(),
             heartbeat: config.heartbeat,
+            drain_time: config.drain_time,
             tasks: TaskTracker::new(),
             cancel,
             _sweeper: AbortOnDropHandle::new(tokio::spawn(sweep(Arc::clone(&workspaces), interpreters))),
@@ -124,11 +132,14 @@ impl Service {
         }
     }
 
-    /// Takes no more calls, ends those that run, and waits until nothing of them is left.
+    /// Takes no more calls, gives those that run some time to end, and waits until nothing of them is left.
     pub(crate) async fn shutdown(&self) {
-        self.cancel.cancel();
+        self.executions.close();
         self.tasks.close();
-        self.tasks.wait().await;
+        if timeout(self.drain_time, self.tasks.wait()).await.is_err() {
+            self.cancel.cancel();
+            self.tasks.wait().await;
+        }
     }
 
     fn tool(&self, name: &str, profile: &str) -> Result<Callable, Status> {
@@ -192,8 +203,8 @@ impl Service {
         self.tasks.spawn(drive.instrument(span));
     }
 
-    fn events(&self, execution: &Arc<Execution>, after: u64) -> Response<Events> {
-        Response::new(Box::pin(execution.read(after, self.heartbeat).map(Ok)))
+    fn events(&self, execution: &Arc<Execution>, known: Known) -> Response<Events> {
+        Response::new(Box::pin(execution.read(known, self.heartbeat).map(Ok)))
     }
 }
 
@@ -214,6 +225,10 @@ impl ToolExecutor for Service {
         &self,
         request: Request<ListToolsRequest>,
     ) -> Result<Response<ListToolsResponse>, Status> {
+        if self.executions.is_closed() {
+            // Whoever looks for executors finds others.
+            return Err(Status::unavailable(SHUTTING_DOWN));
+        }
         let mut list = self.catalogue.list(read_profile(&request.get_ref().profile)?);
         for toolset in &mut list.toolsets {
             toolset.error = self.shown(&toolset.error);
@@ -242,7 +257,8 @@ impl ToolExecutor for Service {
             verdict: verdict.into(),
             reason: self.shown(&reason),
             description: self.shown(&plan.description),
-            prefixes,
+            // One that would have to be masked cannot be saved.
+            prefixes: prefixes.into_iter().filter(|prefix| self.shown(prefix) == *prefix).collect(),
             effect: effect_class(plan.effect).into(),
             policy_version: judge.policy_version.clone(),
             toolset: tool.toolset().to_owned(),
@@ -263,7 +279,7 @@ impl ToolExecutor for Service {
         let execution = match self.executions.admit(&key, call) {
             Admission::New(execution) => {
                 // The stream reads it from here on, so that it is not an orphan before it starts.
-                let events = self.events(&execution, 0);
+                let events = self.events(&execution, Known::default());
                 let order = Order {
                     key,
                     tool,
@@ -290,9 +306,9 @@ impl ToolExecutor for Service {
                     ErrorDetails::with_retry_info(Some(RETRY_AFTER)),
                 ));
             }
-            Admission::Closed => return Err(Status::unavailable("this executor is shutting down")),
+            Admission::Closed => return Err(Status::unavailable(SHUTTING_DOWN)),
         };
-        Ok(self.events(&execution, 0))
+        Ok(self.events(&execution, Known::default()))
     }
 
     async fn attach(&self, request: Request<AttachRequest>) -> Result<Response<Events>, Status> {
@@ -302,7 +318,7 @@ impl ToolExecutor for Service {
             Ok(execution) => execution,
             Err(unknown) => self.begun_before(&key).await.ok_or(unknown)?,
         };
-        Ok(self.events(&execution, request.after_sequence))
+        Ok(self.events(&execution, Known::new(request.after_sequence, &request.output)))
     }
 
     async fn answer_host_call(

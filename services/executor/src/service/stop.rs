@@ -20,6 +20,10 @@ pub(super) enum Stop {
     /// The files of its session take more than they may.
     Overflows(u64),
     Cancelled,
+    /// The executor ends. What only reads may begin again at another.
+    Leaving {
+        reads: bool,
+    },
     /// Nobody reads it any more.
     Orphaned(Duration),
 }
@@ -29,7 +33,8 @@ impl Stop {
         match self {
             Self::Queued(_) | Self::TooSlow(_) | Self::Silent(_) | Self::RunOver(_) => Ending::TimedOut,
             Self::TooMuch(_) | Self::Overflows(_) => Ending::OutputLimit,
-            Self::Cancelled | Self::Orphaned(_) => Ending::Cancelled,
+            Self::Leaving { reads: true } => Ending::Lost,
+            Self::Cancelled | Self::Leaving { reads: false } | Self::Orphaned(_) => Ending::Cancelled,
         }
     }
 
@@ -39,7 +44,11 @@ impl Stop {
             Self::TooSlow(_) => Clock::Run,
             Self::Silent(_) => Clock::Idle,
             Self::RunOver(_) => Clock::WholeRun,
-            Self::TooMuch(_) | Self::Overflows(_) | Self::Cancelled | Self::Orphaned(_) => Clock::Unspecified,
+            Self::TooMuch(_)
+            | Self::Overflows(_)
+            | Self::Cancelled
+            | Self::Leaving { .. }
+            | Self::Orphaned(_) => Clock::Unspecified,
         }
     }
 
@@ -68,6 +77,9 @@ impl Stop {
                 "Error: Command '{invocation}' was stopped, because the workspace held more than {bytes} bytes."
             ),
             Self::Cancelled => format!("Error: Command '{invocation}' was cancelled."),
+            Self::Leaving { .. } => {
+                format!("Error: Command '{invocation}' was stopped, because its executor is shutting down.")
+            }
             Self::Orphaned(grace) => format!(
                 "Error: Command '{invocation}' was cancelled, because nobody had read its output for {} seconds.",
                 grace.as_secs()

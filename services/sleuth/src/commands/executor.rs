@@ -30,7 +30,9 @@ pub(super) async fn run(context: Context, flags: cli::Executor) -> anyhow::Resul
         (None, [_, ..]) => None,
         (listen, _) => {
             let address: Address = file.listen_address(listen.as_deref()).parse()?;
-            Some(address.listen(api_key().is_some()).await?.under(server_tls(&flags.tls)?))
+            // A certificate says who comes as well as a key does.
+            let asks = api_key().is_some() || flags.tls.tls_client_ca.is_some();
+            Some(address.listen(asks).await?.under(server_tls(&flags.tls)?))
         }
     };
     let mut config = ::executor::Config::from_env(&variable)?;

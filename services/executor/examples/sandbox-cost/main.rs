@@ -1,11 +1,13 @@
-//! What the sandbox adds to the start of a program: medians of interleaved runs, in one process.
+//! What the sandbox adds to the start of a program, and the proxy to kubectl: interleaved runs, in one process.
 //!
-//! `cargo run --release -p executor --example sandbox-cost [RUNS]`
+//! `cargo run --release -p executor --example sandbox-cost [RUNS]`, with `SLEUTH_TEST_KUBECONFIG` for kubectl.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
     reason = "a benchmark stops where a step fails, and prints"
 )]
+
+mod kubectl;
 
 use std::{
     process::ExitCode,
@@ -21,7 +23,10 @@ fn main() -> ExitCode {
         return executor::launcher::main();
     }
     let runs = std::env::args().nth(1).map_or(200, |runs| runs.parse().unwrap());
-    tokio::runtime::Runtime::new().unwrap().block_on(measure(runs));
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        measure(runs).await;
+        kubectl::measure(runs.div_ceil(4)).await;
+    });
     ExitCode::SUCCESS
 }
 
@@ -63,15 +68,17 @@ async fn measure(runs: usize) {
             assert_eq!(tried.code, Some(0), "{name}: {}", tried.output);
         }
     }
-    let base = median(bare);
-    println!("{:<28} {:>7.2} ms", "bare fork and exec", base);
+    let base = print("bare fork and exec", bare, None);
     for ((name, trial, ..), times) in ways.iter().zip(times) {
-        let time = median(times);
-        println!("{name:<28} {time:>7.2} ms  +{:.2} ms  (level {})", time - base, trial.level());
+        print(&format!("{name} ({})", trial.level()), times, Some(base));
     }
 }
 
-fn median(mut times: Vec<Duration>) -> f64 {
+/// Prints the median and the 95th percentile in milliseconds, and what the median adds to another one.
+fn print(name: &str, mut times: Vec<Duration>, base: Option<f64>) -> f64 {
     times.sort();
-    times[times.len() / 2].as_secs_f64() * 1000.0
+    let at = |percent: usize| times[times.len() * percent / 100].as_secs_f64() * 1000.0;
+    let added = base.map(|base| format!("  +{:.2} ms, x{:.2}", at(50) - base, at(50) / base));
+    println!("{name:<44} p50 {:>7.2} ms  p95 {:>7.2} ms{}", at(50), at(95), added.unwrap_or_default());
+    at(50)
 }
