@@ -12,7 +12,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
-use wire::executor::{self, EffectClass, ExecuteEvent, execute_event::Kind};
+use wire::executor::{self, EffectClass, Ending, ExecuteEvent, execute_event::Kind};
 
 use super::{
     Interpreter, Question,
@@ -145,18 +145,22 @@ impl Execution {
             },
         };
         loop {
-            let lost = match &mut stream {
+            let (lost, gone) = match &mut stream {
                 Ok(events) => match self.follow(events, &mut output, &mut seen).await {
+                    Ok(finished) if moves < MOVES && self.is_handed_back(&finished) => {
+                        (Status::unavailable(finished.error), true)
+                    }
                     Ok(finished) => {
                         self.ended = true;
                         return result::from_executor(finished);
                     }
-                    Err(status) => status,
+                    Err(status) => (status, false),
                 },
                 Err(status) => return self.not_run(status, seen),
             };
             // The connection may be gone while the execution goes on.
-            stream = match self.attach(seen).await {
+            let attached = if gone { Err(lost.clone()) } else { self.attach(seen).await };
+            stream = match attached {
                 Ok(stream) => Ok(stream),
                 Err(_) if executors::is_lost(&lost) => {
                     let going_on = GoingOn { call, context, output: &mut output, seen: &mut seen };
@@ -165,6 +169,13 @@ impl Execution {
                 Err(_) => Err(lost),
             };
         }
+    }
+
+    /// Whether its executor could not bring it to an end, it may begin again, and there is another one for it.
+    fn is_handed_back(&self, finished: &executor::Finished) -> bool {
+        let here = self.at.as_ref().map(|member| member.name());
+        let is_fresh = |name: &str| Some(name) != here && !self.lost.iter().any(|lost| lost == name);
+        finished.ending() == Ending::Lost && self.pool.members().iter().any(|member| is_fresh(member.name()))
     }
 
     /// Its executor is lost: another one takes what only reads; one that dialled in may come back with it.
@@ -320,6 +331,7 @@ impl Execution {
             caller: Some(self.caller.clone()),
             execution_id: self.id.clone(),
             after_sequence,
+            ..executor::AttachRequest::default()
         };
         match timeout(ATTACH_TIME, client.attach(traced(request))).await {
             Ok(answer) => answer.map(tonic::Response::into_inner),
@@ -361,10 +373,12 @@ impl Execution {
 
     fn not_run(&self, status: &Status, seen: u64) -> ToolResult {
         let text = status.message();
-        ToolResult::error(if seen == 0 {
-            format!("The tool could not be run: {text}")
-        } else {
+        ToolResult::error(if seen > 0 {
             format!("The executor was lost while the tool ran, and its result with it: {text}")
+        } else if executors::is_doubtful(status) {
+            UNKNOWN.to_owned()
+        } else {
+            format!("The tool could not be run: {text}")
         })
     }
 }

@@ -195,6 +195,13 @@ pub(crate) fn is_lost(status: &Status) -> bool {
         || matches!(status.code(), Unknown | Cancelled) && std::error::Error::source(status).is_some()
 }
 
+/// Whether an executor may have taken a request all the same: it did not answer, and the request was sent.
+pub(crate) fn is_doubtful(status: &Status) -> bool {
+    // What an executor says has no cause, and then it says that it did not take it.
+    let broke = std::error::Error::source(status).is_some() && !is_unsent(status);
+    broke || status.code() == tonic::Code::DeadlineExceeded
+}
+
 /// Whether a request certainly never reached an executor.
 pub(super) fn is_unsent(status: &Status) -> bool {
     let first = std::error::Error::source(status);
