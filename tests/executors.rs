@@ -1,9 +1,19 @@
-//! Several executors behind one name: they share the work, one may die, and one may come back.
+//! Several executors of one agent: they share the work, one may die, and one may come back.
 
 #![cfg(test)]
 
+#[path = "executors/approvals.rs"]
+mod approvals;
+#[path = "executors/audience.rs"]
+mod audience;
+#[path = "executors/choice.rs"]
+mod choice;
+#[path = "executors/fleet.rs"]
+mod fleet;
+
 use std::{fs, io::Write as _, path::Path, time::Duration};
 
+use fleet::Fleet;
 use harness::{
     client::Stream,
     models::ScriptedOpenAi,
@@ -118,4 +128,19 @@ async fn executors_share_the_work_of_one_that_dies_and_of_one_that_comes_back() 
         }
     };
     tokio::time::timeout(SOON, shared).await.expect("it is given work again");
+}
+
+#[tokio::test]
+async fn an_executor_that_is_told_to_end_hands_its_calls_to_the_other() {
+    let hurried = |_, start: Start| start.env("SLEUTH_EXECUTOR_DRAIN_TIME", "0");
+    let mut fleet = Fleet::start(2, &hurried, |start| start).await;
+    let stream = ask(&fleet.gateway, &fleet.path("")).await;
+    let waits = |fleet: &Fleet| fleet.executors.iter().map(waiting).sum::<usize>();
+    until("all calls run", || waits(&fleet) == CALLS).await;
+    let busy = fleet.executors.iter().position(|executor| waiting(executor) > 0).unwrap();
+    fleet.executors.remove(busy).stop().await.unwrap();
+    until("the other has them", || waits(&fleet) == CALLS).await;
+    let results = end(stream, &fleet.path("")).await;
+    assert_eq!(results.len(), CALLS);
+    assert!(results.iter().all(|result| result["status"] == "success"), "{results:?}");
 }

@@ -39,6 +39,8 @@ pub fn program() -> anyhow::Result<PathBuf> {
 pub struct Start {
     arguments: Vec<OsString>,
     variables: Vec<(String, OsString)>,
+    /// What it is told of names and addresses instead of what the machine knows.
+    hosts: Option<PathBuf>,
     /// Files that exist as long as the process.
     files: Vec<Arc<NamedTempFile>>,
 }
@@ -80,12 +82,40 @@ impl Start {
         Ok(self)
     }
 
+    /// Lets it know only these names, in the form of `/etc/hosts`. Needs [`Start::can_name`].
+    ///
+    /// # Errors
+    /// If they cannot be written to a file.
+    pub fn hosts(mut self, names: &str) -> anyhow::Result<Self> {
+        let file = NamedTempFile::new()?;
+        std::fs::write(file.path(), names)?;
+        self.hosts = Some(file.path().to_owned());
+        self.files.push(Arc::new(file));
+        Ok(self)
+    }
+
+    /// Whether this machine lets a process have names of its own.
+    pub fn can_name() -> bool {
+        let mut mount = std::process::Command::new("unshare");
+        mount.args(["--map-root-user", "--mount", "mount", "--bind", "/etc/hosts", "/etc/hosts"]);
+        let works = mount.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        crate::components::has("own-names", works)
+    }
+
     /// The command, with the environment but without pipes.
     ///
     /// # Errors
     /// If the program was not built.
     pub fn command(&self) -> anyhow::Result<Command> {
-        let mut command = Command::new(program()?);
+        let mut command = match &self.hosts {
+            None => Command::new(program()?),
+            Some(hosts) => {
+                let mut command = Command::new("unshare");
+                command.args(["--map-root-user", "--mount", "sh", "-c"]);
+                command.arg(r#"mount --bind "$0" /etc/hosts && exec "$@""#).arg(hosts).arg(program()?);
+                command
+            }
+        };
         command.args(&self.arguments).env_clear().kill_on_drop(true);
         for name in ["PATH", "HOME", "TMPDIR", "LLVM_PROFILE_FILE"] {
             if let Some(value) = std::env::var_os(name) {
