@@ -65,7 +65,10 @@ fn bodies() -> Vec<(&'static str, Value)> {
         "conversation_history": history, "model": "gpt",
     });
     vec![
+        ("/api/stream/chat", chat.clone()),
         ("/api/chat", chat),
+        ("/api/stream/investigate", issue.clone()),
+        ("/api/stream/issue_chat", issue_chat.clone()),
         ("/api/investigate", issue),
         ("/api/issue_chat", issue_chat),
         ("/api/workload_health_check", check),

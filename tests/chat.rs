@@ -107,6 +107,37 @@ async fn answers_thinking_and_tools_come_in_the_documented_order() {
 }
 
 #[tokio::test]
+async fn thinking_goes_through_a_clients_history_back_to_the_provider_that_signed_it() {
+    let bench = Bench::start().await;
+    let chat = async |body: Value| {
+        let (status, answer) = client::post(&bench.sleuth.url("/api/chat").unwrap(), &body).await.unwrap();
+        assert_eq!(status, 200, "{answer}");
+        answer["conversation_history"].clone()
+    };
+    let first = script(&json!({ "rounds": 1, "say": "Looking.", "thinking": "Hm, 日本." }));
+    let history = chat(json!({ "ask": first, "model": "claude" })).await;
+    let block = json!({ "type": "thinking", "thinking": "Hm, 日本.", "signature": "scripted-signature" });
+    let held = history.as_array().unwrap().iter().filter(|said| said["role"] == "assistant");
+    assert_eq!(held.filter(|said| said["thinking_blocks"][0] == block).count(), 2, "{history}");
+
+    for (model, given_back) in [("claude", 2), ("gpt", 0)] {
+        chat(json!({ "ask": script(&json!({})), "model": model, "conversation_history": history })).await;
+        let asked = match model {
+            "claude" => bench.anthropic.requests().pop().unwrap().body,
+            _ => bench.openai.requests().pop().unwrap().body,
+        };
+        let messages = asked["messages"].as_array().unwrap().iter();
+        let blocks = messages.filter(|said| said["content"][0]["type"] == "thinking");
+        assert_eq!(blocks.clone().count(), given_back, "{asked}");
+        for said in blocks {
+            let mut sent = said["content"][0].clone();
+            sent.as_object_mut().unwrap().remove("cache_control");
+            assert_eq!(sent, block, "unchanged");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_goes_wrong_with_a_tool_is_told_to_the_model_which_goes_on() {
     let bench = Bench::start().await;
     let steps = json!({ "answer": "done", "steps": [[

@@ -111,3 +111,72 @@ async fn the_rest_of_a_result_that_was_cut_can_be_read() {
     );
     assert_eq!(truncation["start_index"], 0);
 }
+
+/// A server that has long results of bash summarised by a model that follows this script, and that model.
+async fn summarizing(script: &Value) -> (Bench, tempfile::NamedTempFile) {
+    let openai = ScriptedOpenAi::start().await.unwrap();
+    let entry =
+        |id: &str| json!({ "model": format!("openai/{id}"), "api_key": "none", "base_url": openai.url() });
+    let list = json!({ "gpt": entry("gpt-4.1"), "small": entry("small") });
+    let config = json!({ "input_threshold": 1000, "prompt": format!("Only failures. FAKE_LLM{script}") });
+    let own = json!({ "transformers": [{ "name": "llm_summarize", "config": config }] });
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&file, json!({ "toolsets": { "bash": own } }).to_string()).unwrap();
+    let start = Start::serve().env("FAST_MODEL", "small").env("SLEUTH_TOOLSETS", file.path());
+    let sleuth = start.models(&list.to_string()).unwrap().start().await.unwrap();
+    (Bench { openai, sleuth }, file)
+}
+
+fn bash(command: &str) -> Value {
+    json!({ "name": "bash", "args": { "command": command, "suggested_prefixes": [] } })
+}
+
+#[tokio::test]
+async fn a_long_result_is_summarised_by_the_fast_model_and_can_be_read_whole() {
+    let script = json!({ "answer": "nothing failed", "prompt_tokens": 5000, "completion_tokens": 7 });
+    let (bench, _file) = summarizing(&script).await;
+    let whole = json!({ "name": "read_tool_result", "args": { "tool_call_id": "call_m2r0t0", "offset": 0 } });
+    let usual = json!({ "steps": [[bash("seq 1 3000")], [bash("seq 1 3")], [whole]],
+        "prompt_tokens": 1, "completion_tokens": 1 });
+    let frames = bench
+        .frames(&json!({ "ask": format!("count FAKE_LLM{usual}"), "stream": true, "model": "gpt" }))
+        .await;
+    let results: Vec<_> = frames
+        .iter()
+        .filter(|frame| frame.event == "tool_calling_result")
+        .map(|frame| frame.data["result"]["data"].as_str().unwrap())
+        .collect();
+    assert!(results[0].starts_with("nothing failed\n\n[SUMMARY]\n"), "{}", results[0]);
+    assert!(results[1].ends_with("1\n2\n3"), "a short result is left alone: {}", results[1]);
+    assert!(results[2].contains("\n2999\n3000"), "{}", results[2]);
+
+    let asked = bench.openai.requests();
+    let (small, own): (Vec<_>, Vec<_>) = asked.iter().partition(|request| request.body["model"] == "small");
+    let [small] = small[..] else { panic!("{} summaries", small.len()) };
+    assert!(
+        small.body.to_string().contains("2999\\n3000") && small.body["tools"].is_null(),
+        "{}",
+        small.body
+    );
+    assert!(
+        own.iter().take(3).all(|request| !request.body.to_string().contains("2999")),
+        "it saw the result"
+    );
+    let costs = &frames.last().unwrap().data["metadata"]["costs"];
+    assert_eq!((&costs["prompt_tokens"], &costs["completion_tokens"]), (&json!(5004), &json!(11)), "{costs}");
+}
+
+#[tokio::test]
+async fn without_a_summary_the_result_is_what_it_is() {
+    for script in
+        [json!({ "status": 400 }), json!({ "answer": "" }), json!({ "answer": "long ".repeat(9000) })]
+    {
+        let (bench, _file) = summarizing(&script).await;
+        let usual = json!({ "steps": [[bash("seq 1 3000")]] });
+        let body = json!({ "ask": format!("count FAKE_LLM{usual}"), "stream": true, "model": "gpt" });
+        let frames = bench.frames(&body).await;
+        let result = frames.iter().find(|frame| frame.event == "tool_calling_result").unwrap();
+        assert!(result.data["result"]["data"].as_str().unwrap().contains("\n2999\n3000"), "{script}");
+        assert_eq!(frames.last().unwrap().event, "ai_answer_end", "{script}");
+    }
+}

@@ -203,6 +203,54 @@ async fn events_have_the_documented_fields() {
     }
 }
 
+/// The flows of "Event Flow Examples" that need a client to come back, with the bodies of "Resuming after …": what is
+/// printed there, and the history.
+#[tokio::test]
+async fn a_client_that_comes_back_goes_on_as_documented() {
+    let model = ScriptedOpenAi::start().await.unwrap();
+    let server = serve(&model, CURRENT[0].1, None).await;
+    let url = server.url("/api/chat").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let bash =
+        |command: &str| json!({"name": "bash", "args": {"command": command, "suggested_prefixes": []}});
+    let touch = bash(&format!("touch {}", folder.path().join("mark").display()));
+    let chart = json!({"name": "show_chart", "args": {"chart_type": "line", "data_source": "cpu_usage"}});
+    let tools = json!([{"name": "show_chart", "description": "Draws."}]);
+    for (second, more) in
+        [(touch, json!({"enable_tool_approval": true})), (chart, json!({"frontend_tools": tools}))]
+    {
+        let script = json!({"steps": [[bash("echo safe"), second]], "say": "I look.", "answer": "Done."});
+        let mut body = json!({"ask": format!("go FAKE_LLM{script}"), "stream": true});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let frames = client::stream(&url, &body).await.unwrap();
+        let names = |frames: &[client::Frame]| -> Vec<String> {
+            let names = frames.iter().map(|frame| frame.event.clone());
+            names.filter(|name| name != "token_count").collect()
+        };
+        let results = frames.iter().filter(|frame| frame.event == "tool_calling_result").count();
+        let mut order = vec!["ai_message", "start_tool_calling", "start_tool_calling"];
+        order.extend(std::iter::repeat_n("tool_calling_result", results));
+        order.push("approval_required");
+        assert_eq!(names(&frames), order);
+        let asked = &frames.last().unwrap().data;
+        let mut again = json!({"conversation_history": asked["conversation_history"], "stream": true});
+        if let Some(pending) = asked["pending_approvals"].get(0) {
+            assert_eq!(results, 2, "also one that says that it waits");
+            again["tool_decisions"] = json!([{"tool_call_id": pending["tool_call_id"], "approved": true}]);
+        } else {
+            let pending = &asked["pending_frontend_tool_calls"][0];
+            assert_eq!(pending["arguments"], json!({"chart_type": "line", "data_source": "cpu_usage"}));
+            let result = "{\"rendered\": true, \"data_points\": 42}";
+            again["frontend_tool_results"] = json!([{"tool_call_id": pending["tool_call_id"], "tool_name": "show_chart", "result": result}]);
+        }
+        let frames = client::stream(&url, &again).await.unwrap();
+        assert_eq!(names(&frames), ["tool_calling_result", "ai_answer_end"]);
+        assert_eq!(frames[0].data["result"]["error"], Value::Null, "{}", frames[0].data);
+        assert_eq!(frames.last().unwrap().data["analysis"], "Done.");
+    }
+    assert!(folder.path().join("mark").exists(), "what was approved was done");
+}
+
 #[tokio::test]
 async fn any_name_of_the_list_is_a_model() {
     let model = ScriptedOpenAi::start().await.unwrap();

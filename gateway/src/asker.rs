@@ -7,6 +7,8 @@ use runtime::{
 };
 use wire::{account::AuthenticateResponse, agent::Caller};
 
+use crate::passing::PassedHeaders;
+
 /// The account of whoever needs no key of an account.
 const DEFAULT_ACCOUNT: &str = "default";
 /// How whoever has the server's own key is called.
@@ -18,6 +20,8 @@ pub(crate) struct Asker {
     /// For whom the agent is asked.
     pub(crate) caller: Caller,
     pub(crate) scopes: Scopes,
+    /// What their request brings along for toolsets.
+    pub(crate) headers: PassedHeaders,
 }
 
 impl Asker {
@@ -33,13 +37,14 @@ impl Asker {
 
     fn default_account(principal: &str, scopes: Scopes) -> Self {
         let (account, principal) = (DEFAULT_ACCOUNT.to_owned(), principal.to_owned());
-        Self { caller: Caller { account, principal, ..Caller::default() }, scopes }
+        let caller = Caller { account, principal, ..Caller::default() };
+        Self { caller, scopes, headers: PassedHeaders::default() }
     }
 
     /// Whoever has a key that the agent keeps.
     pub(crate) fn known(answer: AuthenticateResponse) -> Self {
         let scopes = Scopes::read(answer.scopes.iter().map(String::as_str));
-        Self { caller: answer.caller.unwrap_or_default(), scopes }
+        Self { caller: answer.caller.unwrap_or_default(), scopes, headers: PassedHeaders::default() }
     }
 
     /// The one who decides, if they decide now.

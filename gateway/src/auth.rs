@@ -15,7 +15,7 @@ use runtime::{
 };
 use tonic::Code;
 
-use crate::{asker::Asker, problem::Problem, robusta, sessions, state::Shared};
+use crate::{asker::Asker, passing::PassedHeaders, problem::Problem, robusta, sessions, state::Shared};
 
 /// Paths that need no key, so that orchestrators can probe. Compared with the path as it was sent.
 const OPEN_PATHS: [&str; 2] = ["/healthz", "/readyz"];
@@ -27,7 +27,8 @@ pub(crate) async fn layer(State(shared): State<Arc<Shared>>, mut request: Reques
     }
     match identify(&shared, request.headers()).await.and_then(|asker| permitted(asker, &request)) {
         Ok(asker) => {
-            request.extensions_mut().insert(asker);
+            let headers = PassedHeaders::of(request.headers(), &shared.config.passed_headers);
+            request.extensions_mut().insert(Asker { headers, ..asker });
             next.run(request).await
         }
         Err(problem) if robusta::speaks(request.uri().path()) => robusta::problem(problem),

@@ -6,6 +6,8 @@ use grants::SigningKey;
 use http::{HeaderValue, Uri};
 use runtime::{auth::ApiKey, tls};
 
+use crate::passing::Passed;
+
 /// Settings of the gateway.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -23,6 +25,8 @@ pub struct Config {
     pub allowed_hosts: Vec<String>,
     /// Origins whose pages may use the server (CORS). Default: none.
     pub allowed_origins: Vec<Origin>,
+    /// Headers of a question that go along with it, for toolsets to send on. Default: none.
+    pub passed_headers: Vec<Passed>,
     /// Largest request body, in bytes. Default: 20 MiB.
     pub body_limit: usize,
     /// Time that a request body may take to arrive. Default: 60 s.
@@ -61,6 +65,7 @@ impl Default for Config {
             signing_key: None,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            passed_headers: Vec::new(),
             body_limit: 20 << 20,
             body_deadline: Duration::from_secs(60),
             answer_deadline: Duration::from_secs(35 * 60),

@@ -32,6 +32,7 @@ mod guard;
 mod harness;
 mod holmes;
 mod ops;
+mod passing;
 mod problem;
 mod resume;
 mod robusta;
@@ -46,4 +47,5 @@ mod upstream;
 pub mod telemetry;
 
 pub use config::{BadOrigin, Config, MetricsText, Origin};
+pub use passing::{NotPassed, Passed};
 pub use server::Gateway;

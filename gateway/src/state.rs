@@ -57,6 +57,7 @@ impl Shared {
     /// Starts a run for a question.
     pub(crate) async fn ask(&self, asker: &Asker, mut question: ChatRequest) -> Result<Answer, Problem> {
         question.caller = Some(asker.caller.clone());
+        question.request_headers = asker.headers.to_wire();
         // Questions are large, and futures are copied on their way here.
         self.read(asker, Box::pin(self.upstream.chat(question, self.config.answer_deadline)), None).await
     }

@@ -1,6 +1,7 @@
 //! Tool results and output, from the agent's contract and from the executor's.
 
-use domain::{ClientTool, ClientToolMode, Gate, OutputStream, ToolEffect, ToolResult, ToolStatus};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use domain::{ClientTool, ClientToolMode, Gate, Image, OutputStream, ToolEffect, ToolResult, ToolStatus};
 
 use super::{Malformed, non_empty};
 use crate::{agent as wire, executor};
@@ -112,6 +113,7 @@ impl From<ToolResult> for wire::ToolResult {
             invocation: result.invocation.unwrap_or_default(),
             elapsed: result.elapsed.and_then(|elapsed| elapsed.try_into().ok()),
             omitted_bytes: result.omitted_bytes,
+            images: result.images.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -134,6 +136,7 @@ impl TryFrom<wire::ToolResult> for ToolResult {
             invocation: non_empty(result.invocation),
             elapsed: result.elapsed.and_then(|elapsed| elapsed.try_into().ok()),
             omitted_bytes: result.omitted_bytes,
+            images: result.images.into_iter().map(Into::into).collect(),
         })
     }
 }
@@ -156,8 +159,14 @@ impl TryFrom<executor::Finished> for ToolResult {
             invocation: non_empty(finished.invocation),
             elapsed: finished.elapsed.and_then(|elapsed| elapsed.try_into().ok()),
             omitted_bytes: finished.omitted_bytes,
+            images: finished.images.into_iter().map(inline).collect(),
         })
     }
+}
+
+fn inline(image: executor::InlineImage) -> Image {
+    let data = STANDARD.encode(image.data);
+    Image { url: format!("data:{};base64,{data}", image.media_type), ..Image::default() }
 }
 
 impl From<ClientTool> for wire::ClientTool {

@@ -1,6 +1,6 @@
 //! The events of the dialect, field by field.
 
-use domain::{Approval, ContextSize, RunStarted, ToolCall, ToolStatus, Totals, UsageReported, tokens};
+use domain::{Approval, ContextSize, Image, RunStarted, ToolCall, ToolStatus, Totals, UsageReported, tokens};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -84,7 +84,7 @@ pub(crate) struct ToolCallingResult {
     pub(crate) toolset_name: Option<String>,
 }
 
-/// What a tool returned. `images`, `url` and `icon_url` are always null: no tool here has any.
+/// What a tool returned. `url` and `icon_url` are always null: no tool here has any.
 #[derive(Debug, Serialize)]
 pub(crate) struct ToolResult {
     schema_version: &'static str,
@@ -92,12 +92,29 @@ pub(crate) struct ToolResult {
     error: Option<String>,
     return_code: Option<i32>,
     data: String,
-    images: Option<()>,
+    images: Option<Vec<Picture>>,
     url: Option<()>,
     invocation: Option<String>,
     params: Box<RawValue>,
     icon_url: Option<()>,
     elapsed_seconds: Option<f64>,
+}
+
+/// An image of a result.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Picture {
+    /// In base64.
+    data: String,
+    mime_type: String,
+}
+
+impl Picture {
+    /// Images of results are inline.
+    fn new(image: &Image) -> Option<Self> {
+        let (mime_type, data) = image.url.strip_prefix("data:")?.split_once(";base64,")?;
+        Some(Self { data: data.to_owned(), mime_type: mime_type.to_owned() })
+    }
 }
 
 impl ToolResult {
@@ -131,7 +148,8 @@ impl ToolResult {
             error: result.error,
             return_code: result.return_code,
             data: result.data,
-            images: None,
+            images: Some(result.images.iter().filter_map(Picture::new).collect::<Vec<_>>())
+                .filter(|images| !images.is_empty()),
             url: None,
             invocation: result.invocation,
             params,

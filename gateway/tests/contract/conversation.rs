@@ -105,6 +105,7 @@ pub(crate) fn with_tools() -> Vec<EventKind> {
                 invocation: Some("echo hi".to_owned()),
                 elapsed: Some(Duration::from_millis(500)),
                 omitted_bytes: 0,
+                images: Vec::new(),
             },
         },
         counted(1),

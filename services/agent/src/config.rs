@@ -29,6 +29,8 @@ pub struct Config {
     pub enabled_prompts: Option<EnabledPrompts>,
     /// What models may read of known problems.
     pub runbooks: Runbooks,
+    /// Name of the model that summarises results of tools, where the tool names none.
+    pub fast_model: Option<String>,
     /// Share of a model's context window that one tool result may take, in percent.
     pub tool_result_percent: u64,
     /// Tokens that one tool result may have.
@@ -61,6 +63,7 @@ impl Default for Config {
             executor_labels: Labels::new(),
             enabled_prompts: None,
             runbooks: Runbooks::default(),
+            fast_model: None,
             tool_result_percent: 15,
             tool_result_tokens: 25_000,
             max_request_bytes: 64 << 20,

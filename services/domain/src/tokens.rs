@@ -17,6 +17,20 @@ pub fn of_text(text: &str) -> u64 {
     (sparse / 4 + dense / 2).max(u64::from(!text.is_empty()))
 }
 
+/// Bytes of a text that have at most so many tokens.
+pub fn fitting(text: &str, most: u64) -> usize {
+    let mut cut = text.len();
+    loop {
+        let size = of_text(&text[..cut]);
+        if size <= most {
+            return cut;
+        }
+        // The estimate grows evenly enough with the text for a cut in proportion; if not, there is another.
+        let keep = (cut as u64).saturating_mul(most) / size;
+        cut = text.floor_char_boundary(usize::try_from(keep).unwrap_or(usize::MAX).min(cut - 1));
+    }
+}
+
 /// Tokens of a message.
 pub fn of_message(message: &Message) -> u64 {
     let parts: u64 = message

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{CallId, RunId};
+use crate::{CallId, Image, RunId};
 
 /// What an executor is called by its operator, such as `cluster` = `prod`.
 pub type Labels = BTreeMap<String, String>;
@@ -212,6 +212,8 @@ pub struct ToolResult {
     pub elapsed: Option<Duration>,
     /// Bytes of output that were left out of `data`.
     pub omitted_bytes: u64,
+    /// Images that the model sees with `data`.
+    pub images: Vec<Image>,
 }
 
 impl ToolResult {
@@ -230,6 +232,7 @@ impl ToolResult {
             invocation: None,
             elapsed: None,
             omitted_bytes: 0,
+            images: Vec::new(),
         }
     }
 }

@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, str::FromStr, tim
 use grants::KeyRing;
 
 use crate::{
-    alerts::{Alerts, Source},
+    alerts::Alerts,
     cluster,
     policy::{BuiltinAllowlist, Prefix, Rules},
     repl,
     sandbox::{SandboxError, Setting},
+    source::Source,
     workspace,
 };
 
@@ -68,7 +69,7 @@ pub struct Config {
     pub toolsets: Option<PathBuf>,
     /// How often their prerequisites are checked again. Default 300 s. `SLEUTH_EXECUTOR_TOOLSET_REFRESH`, in seconds.
     pub toolset_refresh: Duration,
-    /// Where alerts are known. None by default. `PROMETHEUS_URL` and `ALERTMANAGER_URL`, each with its
+    /// Where alerts are known, and metrics. None by default. `PROMETHEUS_URL` and `ALERTMANAGER_URL`, each with its
     /// `_AUTH_HEADER` if it wants one.
     pub alerts: AlertSources,
     /// A file with rules for secrets in output. None by default. `SLEUTH_REDACT`.

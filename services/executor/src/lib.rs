@@ -5,6 +5,7 @@
 //! * `tools`: what a model may call, and what each call runs
 //! * `toolsets`: more tools, from the operator's file
 //! * `alerts`: what Prometheus and Alertmanager know
+//! * `source`: an HTTP API that is asked for JSON
 //! * `policy`: what may run
 //! * `process`: how it runs, and how all of it ends
 //! * `redact`: what must not leave
@@ -26,6 +27,7 @@ mod redact;
 mod repl;
 mod sandbox;
 mod service;
+mod source;
 mod tools;
 mod toolsets;
 mod trial;
@@ -87,6 +89,11 @@ impl Executor {
         let (program, environment) = (config.launcher.clone(), config.environment.clone());
         let mut launcher = process::Launcher::probe(program, environment, config.sandbox()).await?;
         launcher.for_operator.clone_from(&config.operator_environment);
+        let toolsets = match &config.toolsets {
+            Some(path) => Toolsets::load(path, &|name| std::env::var(name).ok())?,
+            None => Toolsets::default(),
+        };
+        let prometheus = config.alerts.0.as_ref().and_then(|alerts| alerts.prometheus());
         let settings = tools::Settings {
             saved: tools::Saved::default(),
             bash: config.bash.clone(),
@@ -101,20 +108,20 @@ impl Executor {
             bash_timeout: config.bash_timeout,
             longest_timeout: config.longest_timeout,
             alerts: config.alerts.clone().0,
+            prometheus: toolsets.prometheus().or(prometheus).cloned(),
+            headers: tools::RequestHeaders::default(),
             site: tools::Site {
                 workspaces: Arc::new(Workspaces::new(config.state.clone(), config.workspaces())),
                 session: workspace::Session { account: String::new(), id: String::new() },
             },
         };
-        let toolsets = match &config.toolsets {
-            Some(path) => Toolsets::load(path, &|name| std::env::var(name).ok())?,
-            None => Toolsets::default(),
-        };
         let redactor = redact::Redactor::new(redaction, &toolsets.secrets())?;
         let version = service::policy_version(&settings, &toolsets.text);
         let sandbox = launcher.sandbox.clone();
         sandbox.report();
-        let catalogue = Catalogue::start(&settings, &launcher, toolsets, config.toolset_refresh).await;
+        let starting = Catalogue::start(&settings, &launcher, toolsets, config.toolset_refresh);
+        // Large, and whoever builds an executor carries it.
+        let catalogue = Box::pin(starting).await;
         let service = Service::new(&config, settings, version, launcher, redactor, catalogue);
         Ok(Self { service: Arc::new(service), sandbox })
     }

@@ -64,6 +64,46 @@ async fn with_key(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
+/// A demo server over HTTP whose calls need a tenant; ends when it is dropped.
+async fn tenants() -> (tokio_util::task::AbortOnDropHandle<()>, Value) {
+    async fn with_tenant(request: Request, next: Next) -> Response {
+        let (parts, body) = request.into_parts();
+        let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+        let calls = body.windows(12).any(|text| text == b"\"tools/call\"");
+        if calls && parts.headers.get("x-tenant").is_none_or(|tenant| tenant != "t-blue") {
+            return StatusCode::FORBIDDEN.into_response();
+        }
+        next.run(Request::from_parts(parts, body.into())).await
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let manager = Arc::new(LocalSessionManager::default());
+    let service = StreamableHttpService::new(|| Ok(demo::Demo), manager, Default::default());
+    let app = axum::Router::new().nest_service("/mcp", service).layer(from_fn(with_tenant));
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let extra = json!({"X-Tenant": "t-{{ request_context.headers['X-Tenant-Id'] }}"});
+    let server = json!({"allowed_tools": ["*"], "approval_required_tools": ["fail"],
+        "config": {"url": url, "extra_headers": extra}});
+    (tokio_util::task::AbortOnDropHandle::new(serving), server)
+}
+
+#[tokio::test]
+async fn a_call_brings_the_headers_of_whoever_asks() {
+    let (_server, config) = tenants().await;
+    let mut rig = rig(json!({"demo": config}), LONG).await;
+    let end = rig.run("echo", &json!({"text": "x"})).await;
+    assert!(end.error.contains("has no header `X-Tenant-Id`"), "{}", end.error);
+    for (tenant, status) in [("blue", ToolStatus::Success), ("red", ToolStatus::Error)] {
+        let mut asked = rig::request(&rig::unique(), "echo", &json!({"text": "x"}));
+        asked.request_headers = [("x-tenant-id".to_owned(), tenant.to_owned())].into();
+        let events = rig.execute(asked).await.unwrap();
+        let end = rig::finished(&rig::rest(events).await);
+        assert_eq!(end.status(), status, "{tenant}: {}", end.error);
+    }
+    let plan = PlanRequest { tool: "fail".to_owned(), ..PlanRequest::default() };
+    assert_eq!(rig.client.plan(plan).await.unwrap().into_inner().verdict(), Verdict::Ask);
+}
+
 async fn list(rig: &mut Rig) -> ListToolsResponse {
     rig.client.list_tools(ListToolsRequest::default()).await.unwrap().into_inner()
 }
@@ -77,12 +117,13 @@ async fn answers_like_a_demo(rig: &mut Rig) {
     for (tool, status, data, error) in [
         ("echo", ToolStatus::Success, "you said:\n; $(x) \"'", ""),
         ("fail", ToolStatus::Error, "", "it is broken"),
-        ("draw", ToolStatus::Success, "[an image (image/png) is left out]", ""),
+        ("draw", ToolStatus::Success, "[image 1: image/png]\n[an image (image/svg+xml) is left out]", ""),
         ("demo__bash", ToolStatus::Success, "not the real one", ""),
     ] {
         let end = rig.run(tool, &json!({"text": "; $(x) \"'"})).await;
         assert_eq!((end.status(), end.data.as_str(), end.error.as_str()), (status, data, error), "{tool}");
         assert_eq!(end.ending(), Ending::Answered);
+        assert_eq!(end.images.len(), usize::from(tool == "draw"));
     }
     assert_eq!(rig.bash("echo real").await.data, "echo real\nreal");
 }

@@ -15,7 +15,7 @@ use executor::Executor;
 use rig::{Rig, config};
 use serde_json::json;
 use wire::executor::{
-    EffectClass, Ending, ListToolsRequest, PlanRequest, ToolStatus, ToolsetStatus, Verdict,
+    EffectClass, Ending, ListToolsRequest, PlanRequest, Summarize, ToolStatus, ToolsetStatus, Verdict,
 };
 
 async fn rig() -> Rig {
@@ -155,7 +155,7 @@ async fn toolsets_say_what_is_missing() {
         ),
         ("off", ToolsetStatus::Disabled, ""),
         (
-            "prometheus/metrics",
+            "datadog/logs",
             ToolsetStatus::Failed,
             "Sleuth has no toolset of this name, and it declares no tools",
         ),
@@ -173,6 +173,40 @@ async fn toolsets_say_what_is_missing() {
     let schema: serde_json::Value = serde_json::from_str(&greet.parameters_json).unwrap();
     assert_eq!(schema["required"], json!(["who"]));
     assert_eq!(schema["properties"]["times"], json!({"type": "integer", "description": "How often"}));
+}
+
+#[tokio::test]
+async fn tools_say_what_is_to_become_of_long_results() {
+    let mut rig = rig().await;
+    let list = rig.client.list_tools(ListToolsRequest::default()).await.unwrap().into_inner();
+    let of = |name: &str| list.tools.iter().find(|tool| tool.name == name).unwrap().summarize.clone();
+    let summarize = |input_threshold, prompt: &str, model: &str| {
+        Some(Summarize { input_threshold, prompt: prompt.to_owned(), model: model.to_owned() })
+    };
+    assert_eq!(of("greet"), summarize(500, "Only names.", "small"), "its own");
+    assert_eq!(of("fails"), summarize(1000, "", ""), "its toolset's");
+    assert_eq!(of("bash"), None);
+    let restricted: Vec<_> =
+        list.tools.iter().filter(|tool| tool.restricted).map(|tool| &tool.name).collect();
+    assert_eq!(restricted, ["is_empty"]);
+}
+
+#[tokio::test]
+async fn headers_of_whoever_asks_are_values_too() {
+    let mut rig = rig().await;
+    let mut says = async |tenant: Option<&str>| {
+        let mut asked = rig::request(&rig::unique(), "says_tenant", &json!({}));
+        asked.request_headers =
+            tenant.map(|tenant| ("x-tenant".to_owned(), tenant.to_owned())).into_iter().collect();
+        let events = rig.execute(asked).await.unwrap();
+        rig::finished(&rig::rest(events).await)
+    };
+    let end = says(Some("blue; $(id) '\"")).await;
+    assert_eq!(end.data, "<blue; $(id) '\">");
+    for (tenant, why) in [(None, "has no header `X-Tenant`"), (Some("-v"), "must not begin with a dash")] {
+        let end = says(tenant).await;
+        assert!(end.error.starts_with("refused: ") && end.error.contains(why), "{}", end.error);
+    }
 }
 
 #[tokio::test]
@@ -249,6 +283,11 @@ async fn files_that_cannot_be_used_say_where_and_why() {
             json!({"toolsets": {"mine": {"tools": [{"name": "bash", "description": "d", "command": "ls"}]}}}),
             "toolset `mine`: ",
             "its tool `bash` is one of toolset `bash`, too",
+        ),
+        (
+            json!({"toolsets": {"mine": {"transformers": [{"name": "llm_summarize", "config": {"input_threshold": -1}}]}}}),
+            "toolset `mine`: ",
+            "transformer `llm_summarize`: invalid value",
         ),
         (
             json!({"toolsets": {"bash": {"tools": [{"name": "x", "description": "d", "command": "ls"}]}}}),

@@ -212,6 +212,9 @@ pub(crate) struct Http {
     /// [default: 300]
     #[arg(long, env = "SLEUTH_STREAM_SECONDS", value_name = "SECONDS")]
     pub(crate) stream_seconds: Option<u64>,
+    /// Headers of questions that toolsets may send on, such as X-Tenant. None by default.
+    #[arg(long, env = "SLEUTH_PASS_HEADERS", value_name = "NAME", value_delimiter = ',')]
+    pub(crate) pass_headers: Option<Vec<String>>,
 }
 
 /// Who gets in.

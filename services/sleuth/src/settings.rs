@@ -27,6 +27,7 @@ pub(crate) struct File {
     executor_selector: Option<Labels>,
     cors_origins: Option<Vec<String>>,
     allowed_hosts: Option<Vec<String>>,
+    pass_headers: Option<Vec<String>>,
     model_list: Option<PathBuf>,
     cluster_name: Option<String>,
     runbooks: Option<PathBuf>,
@@ -202,7 +203,10 @@ impl File {
         let origins = http.cors_origins.clone().or_else(|| self.cors_origins.clone()).unwrap_or_default();
         let origins = origins.iter().map(|origin| origin.parse()).collect::<Result<_, _>>();
         let usual = gateway::Config::default();
+        let passed = http.pass_headers.clone().or_else(|| self.pass_headers.clone()).unwrap_or_default();
+        let passed = passed.iter().map(|name| name.parse()).collect::<Result<_, _>>();
         Ok(gateway::Config {
+            passed_headers: passed.context("--pass-headers")?,
             api_key: api_key(),
             needs_key: self.needs_key(access),
             stream_time: http
@@ -258,6 +262,7 @@ impl File {
             cluster_name: self.cluster_name(flags),
             enabled_prompts: agent::EnabledPrompts::parse(prompts),
             runbooks,
+            fast_model: variable("FAST_MODEL"),
             ..default
         })
     }

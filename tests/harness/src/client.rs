@@ -67,7 +67,11 @@ impl Stream {
         Some(self.response.headers().get("x-sleuth-run-id")?.to_str().ok()?.to_owned())
     }
 
-    async fn read(response: Response) -> anyhow::Result<Self> {
+    /// Begins to read the event stream of an answer.
+    ///
+    /// # Errors
+    /// If the answer is not an event stream.
+    pub async fn read(response: Response) -> anyhow::Result<Self> {
         let kind =
             response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !kind.starts_with("text/event-stream") {

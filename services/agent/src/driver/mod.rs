@@ -33,7 +33,7 @@ pub(crate) use form::Form;
 
 use crate::{
     runs::{Mail, Progress},
-    tools::{CodeInput, Context, Interpreter, Placing, Tools},
+    tools::{CodeInput, Context, Interpreter, Placing, Summarizers, Tools},
 };
 
 /// Inputs that are taken into account before their events are published together.
@@ -47,6 +47,8 @@ pub(crate) struct Setup {
     pub model: Arc<dyn Model>,
     pub tools: Tools,
     pub specs: Arc<[ToolSpec]>,
+    /// What shortens results of tools.
+    pub summarizers: Summarizers,
     pub system: String,
     /// The form that the answer must have.
     pub form: Option<Form>,
@@ -345,10 +347,15 @@ impl Driver {
     fn run_tool(&mut self, agent: &AgentId, call: ToolCall, permission: Option<Permission>, before: Before) {
         let id = call.id.clone();
         let label = self.setup.tools_label(&call.name);
+        let reading = using::Reading {
+            summarizer: self.setup.summarizers.of(&call.name),
+            sees_images: self.setup.model.info().sees_images != Some(false),
+        };
         let running = self.setup.tools.run(call, permission, before, &self.setup.context);
-        let using =
-            using::follow(self.setup.tools.clone(), running, id.clone(), label, self.inputs.of(agent));
-        self.work_of(agent).using.insert(id, AbortOnDropHandle::new(tokio::spawn(using)));
+        let tools = self.setup.tools.clone();
+        let using = using::follow(tools, running, id.clone(), label, reading, self.inputs.of(agent));
+        let using = AbortOnDropHandle::new(tokio::spawn(using.in_current_span()));
+        self.work_of(agent).using.insert(id, using);
     }
 
     fn run_code(&mut self, agent: &AgentId, call: ToolCall, before: Before) {

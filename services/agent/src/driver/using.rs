@@ -1,6 +1,6 @@
 //! Has tool calls judged and run, and tells the run what came of them.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use domain::{CallId, Input, OutputStream, Settlement, ToolCall, ToolResult};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::inputs::To;
 use crate::{
     telemetry,
-    tools::{Context, Interpreter, Running, Tools, Wants},
+    tools::{Context, Interpreter, Running, Summarizer, Tools, Wants},
 };
 
 /// Has the calls of a message judged.
@@ -25,8 +25,21 @@ pub(super) async fn expire(call: CallId, time: Duration, to: To) {
     let _ = to.send(Input::Settled { call, settlement: Settlement::Expired }).await;
 }
 
-/// Passes on what a tool prints, and then its result.
-pub(super) async fn follow(tools: Tools, mut running: Running, call: CallId, label: String, to: To) {
+/// How the model reads the results of a tool.
+pub(super) struct Reading {
+    pub(super) summarizer: Option<Arc<Summarizer>>,
+    pub(super) sees_images: bool,
+}
+
+/// Passes on what a tool prints, and then its result, or a summary of it.
+pub(super) async fn follow(
+    tools: Tools,
+    mut running: Running,
+    call: CallId,
+    label: String,
+    reading: Reading,
+    to: To,
+) {
     let began = Instant::now();
     loop {
         let told = tokio::select! {
@@ -43,8 +56,35 @@ pub(super) async fn follow(tools: Tools, mut running: Running, call: CallId, lab
     }
     let result = running.result.await.unwrap_or_else(|_| ToolResult::error("The tool call was lost."));
     telemetry::tool_finished(&label, result.status, began.elapsed());
+    let result = seen(result, reading.sees_images);
+    let result = match reading.summarizer {
+        Some(summarizer) => summarized(&tools, &summarizer, &call, result, &to).await,
+        None => result,
+    };
     let result = tools.fit(&call, result);
     let _ = to.send(Input::ToolFinished { call, result }).await;
+}
+
+/// Leaves out images for a model that sees none.
+fn seen(mut result: ToolResult, sees_images: bool) -> ToolResult {
+    if !sees_images && !result.images.is_empty() {
+        result.data.push_str("\n[The model sees no images: they are left out.]");
+        result.images.clear();
+    }
+    result
+}
+
+async fn summarized(
+    tools: &Tools,
+    summarizer: &Summarizer,
+    call: &CallId,
+    result: ToolResult,
+    to: &To,
+) -> ToolResult {
+    let Some(summary) = summarizer.summarize(&result).await else { return result };
+    // A run that has ended wants no input.
+    let _ = to.send(Input::Asked(summary.usage)).await;
+    tools.shorten(call, result, &summary.text)
 }
 
 /// The same for code, which also asks.

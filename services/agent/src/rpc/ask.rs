@@ -10,7 +10,7 @@ use crate::{
     driver::Form,
     prompt::{File, Sections},
     runs::{Brought, Decision, Question, Refusal},
-    tools::AlertHistory,
+    tools::{AlertHistory, RequestHeaders},
 };
 
 use super::account;
@@ -38,6 +38,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         waits: request.waits,
         subagents: request.subagents.unwrap_or_default().into(),
         standing: request.standing_grants.into_iter().map(Into::into).collect(),
+        headers: RequestHeaders::new(request.request_headers),
         session: request.session,
         profile: if rlm.is_some() { ToolProfile::Rlm } else { profile(&request.profile)? },
         permissions: request.permissions.map(Into::into),

@@ -40,7 +40,10 @@ use crate::{
         rlm::{self, About},
     },
     telemetry,
-    tools::{AlertHistory, CodeInput, Context, NoExecutor, Rules, Tools, Unusable},
+    tools::{
+        AlertHistory, CodeInput, Context, NoExecutor, Offer, RequestHeaders, Rules, Summarizers, Tools,
+        Unusable,
+    },
 };
 
 pub(crate) use audience::Audience;
@@ -74,6 +77,8 @@ pub(crate) struct Question {
     pub subagents: Subagents,
     /// Signed standing permissions.
     pub standing: Vec<Bytes>,
+    /// What the request brings along for toolsets.
+    pub headers: RequestHeaders,
     /// The session that they belong to.
     pub session: String,
     /// How the model works, if it does so by code, and over what.
@@ -221,6 +226,8 @@ impl Runs {
                 .unwrap_or_else(|| own_session(question.profile, &id)),
             profile: question.profile,
             standing: standing(std::mem::take(&mut question.standing), &settled),
+            headers: std::mem::take(&mut question.headers),
+            follows_runbook: false,
             rules: Rules::new(question.permissions.clone()),
             deadline: Instant::now() + limits.wall_time + limits.answer_time,
             audience: progress.audience(),
@@ -269,6 +276,7 @@ impl Runs {
             lease,
             tools,
             specs: Arc::clone(&offer.specs),
+            summarizers: self.summarizers(&offer),
             system,
             form: question.form,
             context,
@@ -368,6 +376,10 @@ impl Runs {
             }
         };
         self.tasks.spawn(task.instrument(span));
+    }
+
+    fn summarizers(&self, offer: &Offer) -> Summarizers {
+        Summarizers::new(&offer.summarize, &self.models, self.config.fast_model.as_deref())
     }
 
     fn tool_result_tokens(&self, context_window: u64) -> u64 {

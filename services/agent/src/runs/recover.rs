@@ -15,7 +15,7 @@ use crate::{
     clusters::NotConnected,
     driver::{Driver, Form, Setup},
     sessions::ids::is_session,
-    tools::{CodeInput, Context, NoExecutor, Rules, Unusable},
+    tools::{CodeInput, Context, NoExecutor, RequestHeaders, Rules, Unusable},
 };
 
 /// How often this agent looks for runs whose agent is gone.
@@ -183,6 +183,9 @@ impl Runs {
             session: started.setup.session.clone(),
             profile: started.setup.profile,
             standing: started.setup.standing.iter().cloned().map(Into::into).collect(),
+            // They are kept nowhere: what needs one is refused.
+            headers: RequestHeaders::default(),
+            follows_runbook: false,
             rules: Rules::new(started.setup.permissions.clone()),
             deadline: Instant::now() + wall_time + limits.answer_time,
             audience: progress.audience(),
@@ -195,6 +198,7 @@ impl Runs {
             lease: lease.clone(),
             tools,
             specs: Arc::clone(&offer.specs),
+            summarizers: self.summarizers(&offer),
             system: started.setup.system.clone(),
             form,
             context,

@@ -16,10 +16,11 @@ use tracing::Instrument as _;
 use wire::executor;
 
 use super::{
-    Interpreter, Question,
+    Interpreter, Question, RequestHeaders,
     execution::{Execution, Output},
     executors::Pool,
     rules::Rules,
+    runbook,
 };
 use crate::runs::Audience;
 
@@ -40,6 +41,10 @@ pub(crate) struct Context {
     pub profile: ToolProfile,
     /// Signed standing permissions.
     pub standing: Arc<[Bytes]>,
+    /// What the request brings along for toolsets.
+    pub headers: RequestHeaders,
+    /// Whether a runbook was fetched.
+    pub follows_runbook: bool,
     /// What the client says of calls.
     pub rules: Rules,
     pub deadline: Instant,
@@ -53,6 +58,10 @@ impl Context {
     /// What a person allows for later calls counts from now on.
     pub(crate) fn remember<'a>(&mut self, events: impl IntoIterator<Item = &'a EventKind> + Clone) {
         self.rules.hear(events.clone());
+        self.follows_runbook |= events
+            .clone()
+            .into_iter()
+            .any(|event| matches!(event, EventKind::ToolStarted { call, .. } if call.name == runbook::NAME));
         let new = events.into_iter().flat_map(|event| match event {
             EventKind::CallAllowed { permission, .. } => permission.standing.as_slice(),
             _ => &[],

@@ -230,6 +230,7 @@ impl Execution {
             profile: context.profile.name().to_owned(),
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
             interpreter: None,
+            request_headers: context.headers.to_wire(),
         };
         let tool = Some((context.profile, call.name.as_str()));
         let wish = Wish { not: &not, tool, near: context.files(), once: true };
@@ -260,6 +261,7 @@ impl Execution {
             arguments_json: call.arguments.clone(),
             session: context.session.clone(),
             profile: context.profile.name().to_owned(),
+            request_headers: context.headers.to_wire(),
             ..executor::PlanRequest::default()
         }
     }

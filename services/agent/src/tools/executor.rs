@@ -111,6 +111,7 @@ impl Executor {
             standing_grants: context.standing.to_vec(),
             session: context.session.clone(),
             profile: context.profile.name().to_owned(),
+            request_headers: context.headers.to_wire(),
         };
         let refused = |reason: String| {
             let (description, toolset, verdict) = (String::new(), None, ToolVerdict::Refuse(reason));

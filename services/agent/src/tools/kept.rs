@@ -1,4 +1,4 @@
-//! `read_tool_result`: results that were cut are kept whole for their run, and the model reads on in them.
+//! `read_tool_result`: results that were cut or summarised are kept whole for their run, and the model reads on in them.
 
 use std::{
     collections::HashMap,
@@ -57,13 +57,14 @@ impl KeptResults {
     pub(super) fn spec() -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
-            description: "Reads on in an earlier tool result that was too long and ends with [TRUNCATED]. \
-                          Where a narrower query would do, prefer that."
-                .to_owned(),
+            description:
+                "Reads on in an earlier tool result that was too long and ends with [TRUNCATED], or reads \
+                          one that was summarised ([SUMMARY]). Where a narrower query would do, prefer that."
+                    .to_owned(),
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "tool_call_id": {"type": "string", "description": "The id of the call whose result was cut."},
+                    "tool_call_id": {"type": "string", "description": "The id of the call whose result it is."},
                     "offset": {"type": "integer", "minimum": 0, "description": "The byte to read on from."},
                 },
                 "required": ["tool_call_id", "offset"],
@@ -110,7 +111,7 @@ impl KeptResults {
         let Page { data, left } = match self.keep(call, &result.data) {
             Some(whole) => page(&whole, call, 0, self.most),
             None => {
-                let cut = fitting(&result.data, self.most);
+                let cut = tokens::fitting(&result.data, self.most);
                 let left = (result.data.len() - cut) as u64;
                 Page { data: format!("{}{MARKER}", &result.data[..cut]), left }
             }
@@ -118,6 +119,20 @@ impl KeptResults {
         result.data = data;
         result.omitted_bytes = result.omitted_bytes.saturating_add(left);
         result
+    }
+
+    /// A summary in the place of a result, which is kept whole. One that is not shorter, or too long itself, is no use.
+    pub(super) fn shorten(&self, call: &CallId, result: ToolResult, summary: &str) -> ToolResult {
+        let how = json!({"tool_call_id": call.as_str(), "offset": 0});
+        let data = format!(
+            "{summary}\n\n[SUMMARY]\nThis is a summary of {} bytes. To read the output itself, call {NAME} with {how}.",
+            result.data.len()
+        );
+        let helps = !summary.is_empty() && data.len() < result.data.len();
+        if !helps || tokens::of_text(&data) > self.most || self.keep(call, &result.data).is_none() {
+            return result;
+        }
+        ToolResult { data, ..result }
     }
 
     /// Keeps a text if there is room for it.
@@ -141,7 +156,7 @@ impl KeptResults {
         let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(text) = texts.by_call.get(&id) else {
             return Err(format!(
-                "No result of a call {id} is kept: only results that were cut can be read on."
+                "No result of a call {id} is kept: only results that were cut or summarised can be read on."
             ));
         };
         if offset >= text.len() {
@@ -163,7 +178,7 @@ fn page(text: &str, id: &CallId, offset: usize, most: u64) -> Page {
     }
     let room = most - FOR_THE_HINT.min(most / 2);
     // A page that ends where it begins would never end.
-    let cut = fitting(rest, room).max(rest.ceil_char_boundary(1));
+    let cut = tokens::fitting(rest, room).max(rest.ceil_char_boundary(1));
     let (next, total) = (start + cut, text.len());
     let how = json!({"tool_call_id": id.as_str(), "offset": next});
     let data = format!(
@@ -171,20 +186,6 @@ fn page(text: &str, id: &CallId, offset: usize, most: u64) -> Page {
         &rest[..cut]
     );
     Page { data, left: (total - next) as u64 }
-}
-
-/// Bytes of a text that have at most so many tokens.
-fn fitting(text: &str, most: u64) -> usize {
-    let mut cut = text.len();
-    loop {
-        let size = tokens::of_text(&text[..cut]);
-        if size <= most {
-            return cut;
-        }
-        // The estimate grows evenly enough with the text for a cut in proportion; if not, there is another.
-        let keep = (cut as u64).saturating_mul(most) / size;
-        cut = text.floor_char_boundary(usize::try_from(keep).unwrap_or(usize::MAX).min(cut - 1));
-    }
 }
 
 #[cfg(test)]

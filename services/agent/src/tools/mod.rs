@@ -8,14 +8,20 @@ mod code;
 mod execution;
 mod executor;
 pub(crate) mod executors;
+mod headers;
 mod kept;
 mod offered;
+mod restricted;
 mod result;
 mod rules;
 mod runbook;
 mod subagent;
+mod summarize;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use domain::{
     Before, CallId, ClientTool, Labels, Permission, Subagents, ToolCall, ToolPlan, ToolProfile, ToolResult,
@@ -32,6 +38,7 @@ use client::ClientTools;
 use executor::Executor;
 use executors::{Discovered, Member};
 use kept::KeptResults;
+use restricted::Restricted;
 use rules::Judged;
 use runbook::FetchRunbook;
 use subagent::StartAgent;
@@ -41,7 +48,9 @@ pub(crate) use call::{Context, Placing, Running};
 pub(crate) use client::Unusable;
 pub(crate) use code::{Answerer, Given, Input as CodeInput, Interpreter, Question, Wants};
 pub(crate) use executor::NoExecutor;
+pub(crate) use headers::RequestHeaders;
 pub(crate) use rules::Rules;
+pub(crate) use summarize::{Summarize, Summarizer, Summarizers};
 
 /// The tools on offer.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +59,10 @@ pub(crate) struct Offer {
     pub specs: Arc<[ToolSpec]>,
     /// Toolset of each, in the same order.
     pub toolsets: Arc<[String]>,
+    /// What is summarised, by the name of the tool.
+    pub summarize: Arc<HashMap<String, Summarize>>,
+    /// Those that are for whoever follows a runbook.
+    pub restricted: Restricted,
     /// How to use them: name and instructions of each toolset, and what does not work.
     pub instructions: Arc<[(String, String)]>,
 }
@@ -75,6 +88,7 @@ pub(crate) struct Tools {
     client: ClientTools,
     kept: KeptResults,
     agents: StartAgent,
+    restricted: Restricted,
 }
 
 impl Tools {
@@ -87,6 +101,7 @@ impl Tools {
             client: ClientTools::default(),
             kept: KeptResults::default(),
             agents: StartAgent::default(),
+            restricted: Restricted::default(),
         }
     }
 
@@ -130,7 +145,8 @@ impl Tools {
             None => offer,
         };
         let offer = client.join(offer)?;
-        Ok((Self { client, agents, kept: KeptResults::new(result_tokens), ..self.clone() }, offer))
+        let (kept, restricted) = (KeptResults::new(result_tokens), offer.restricted.clone());
+        Ok((Self { client, agents, kept, restricted, ..self.clone() }, offer))
     }
 
     /// What there is now. If no executor answers, its part is what it was before.
@@ -164,6 +180,8 @@ impl Tools {
                 Judged::harmless(self.runbooks.plan(call))
             } else if self.kept.owns(call) {
                 Judged::harmless(self.kept.plan(call))
+            } else if self.restricted.owns(call) && !context.follows_runbook {
+                Judged::harmless(Restricted::plan(call))
             } else {
                 self.executor.plan(call, context).await
             }
@@ -249,6 +267,11 @@ impl Tools {
             ToolProfile::Holmes => {}
             ToolProfile::Harness | ToolProfile::Rlm => self.executor.close_session(context).await,
         }
+    }
+
+    /// A summary in the place of a result; the model can read the result itself.
+    pub(crate) fn shorten(&self, call: &CallId, result: ToolResult, summary: &str) -> ToolResult {
+        self.kept.shorten(call, result, summary)
     }
 
     /// Cuts a result that would take too much of the model's window; the model can read on in it.

@@ -6,21 +6,33 @@ use std::{
 };
 
 use model::ToolSpec;
-use wire::executor::{ListToolsResponse, Tool, Toolset, ToolsetStatus};
+use wire::executor::{self, ListToolsResponse, Tool, Toolset, ToolsetStatus};
 
-use super::Offer;
+use super::{Offer, Summarize};
 
 /// What all of them have: of two tools with one name, the first; of two toolsets, one that works.
 pub(super) fn union(lists: &[Arc<ListToolsResponse>]) -> Offer {
     let mut names = HashSet::new();
     let tools = lists.iter().flat_map(|list| &list.tools).filter(|tool| names.insert(tool.name.as_str()));
-    let (specs, toolsets): (Vec<_>, Vec<_>) = tools.filter_map(tool).unzip();
+    let tools: Vec<_> = tools.collect();
+    let (specs, toolsets): (Vec<_>, Vec<_>) = tools.iter().copied().filter_map(tool).unzip();
     let instructions = instructions(lists.iter().flat_map(|list| &list.toolsets));
-    Offer { specs: specs.into(), toolsets: toolsets.into(), instructions: instructions.into() }
+    Offer {
+        specs: specs.into(),
+        toolsets: toolsets.into(),
+        summarize: Arc::new(tools.iter().copied().filter_map(summarize).collect()),
+        restricted: tools.iter().filter(|tool| tool.restricted).map(|tool| tool.name.clone()).collect(),
+        instructions: instructions.into(),
+    }
+}
+
+fn summarize(tool: &Tool) -> Option<(String, Summarize)> {
+    let executor::Summarize { input_threshold, prompt, model } = tool.summarize.clone()?;
+    Some((tool.name.clone(), Summarize { threshold: input_threshold, prompt, model }))
 }
 
 fn tool(tool: &Tool) -> Option<(ToolSpec, String)> {
-    let Tool { name, description, parameters_json, toolset } = tool.clone();
+    let Tool { name, description, parameters_json, toolset, .. } = tool.clone();
     match serde_json::from_str(&parameters_json) {
         Ok(parameters) => Some((ToolSpec { name, description, parameters }, toolset)),
         Err(error) => {
@@ -72,6 +84,7 @@ mod tests {
             description: (*description).to_owned(),
             parameters_json: "{}".to_owned(),
             toolset: "set".to_owned(),
+            ..Tool::default()
         });
         let toolsets = toolsets.iter().map(|(name, status, text)| Toolset {
             name: (*name).to_owned(),

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::runbooks::{Runbook, Runbooks};
 
 pub(super) const TOOLSET: &str = "runbook";
-const NAME: &str = "fetch_runbook";
+pub(super) const NAME: &str = "fetch_runbook";
 
 /// The tool, if there is any runbook.
 #[derive(Clone, Debug)]

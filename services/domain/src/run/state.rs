@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     AgentId, Before, CallId, Ceiling, Closing, CompactionStarted, ContextSize, Effect, EventKind, Limits,
-    Message, MessageId, ModelCalled, Outcome, Permission, Rlm, Role, RunStarted, ToolCall, ToolResult,
+    Message, MessageId, ModelCalled, Outcome, Part, Permission, Rlm, Role, RunStarted, ToolCall, ToolResult,
     Totals, Usage, UsageReported,
 };
 
@@ -451,7 +451,9 @@ impl Run {
 
     /// A tool's result as the model reads it: the arguments, what the call was, and then its output.
     pub fn tool_message(call: &ToolCall, result: &ToolResult) -> Message {
-        Message::tool(call.id.clone(), &call.name, text::tool_message(call, result))
+        let mut message = Message::tool(call.id.clone(), &call.name, text::tool_message(call, result));
+        message.parts.extend(result.images.iter().cloned().map(Part::Image));
+        message
     }
 
     /// The size of the conversation with `more` added.

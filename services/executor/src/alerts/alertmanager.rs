@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Alert, Period, Source, Wanted};
+use super::{ANSWER_TIME, Alert, Period, Source, Wanted};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -22,7 +22,7 @@ pub(super) async fn history(
     wanted: &Wanted,
     since: Timestamp,
 ) -> Result<Vec<Alert>, String> {
-    let known: Vec<Known> = source.get("api/v2/alerts", &[]).await?;
+    let known: Vec<Known> = source.get("api/v2/alerts", &[], ANSWER_TIME).await?;
     let now = Timestamp::now();
     let alerts = known.into_iter().filter(|known| {
         let namespace = known.labels.get("namespace").map(String::as_str).unwrap_or_default();

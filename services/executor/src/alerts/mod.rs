@@ -1,17 +1,20 @@
 //! Alerts of a configured Prometheus or Alertmanager: where they are asked for, and what they become.
 //!
-//! * `source`: an address, asked over HTTP with a deadline and a limit
 //! * `prometheus`, `alertmanager`: what each of them knows
 //! * `show`: alerts as text
 
 mod alertmanager;
 mod prometheus;
 mod show;
-mod source;
+
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub(crate) use source::Source;
+use crate::source::Source;
+
+/// How long a source may take.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
 
 /// Where alerts come from. At least one of them is there.
 #[derive(Clone, Debug)]
@@ -52,6 +55,11 @@ impl Alerts {
     pub(crate) fn new(prometheus: Option<Source>, alertmanager: Option<Source>) -> Option<Self> {
         let any = prometheus.is_some() || alertmanager.is_some();
         any.then_some(Self { prometheus, alertmanager })
+    }
+
+    /// The Prometheus among the sources.
+    pub(crate) fn prometheus(&self) -> Option<&Source> {
+        self.prometheus.as_ref()
     }
 
     /// What the sources know, as text; the error says why none of them answered.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Alert, Period, Source, Wanted};
+use super::{ANSWER_TIME, Alert, Period, Source, Wanted};
 
 /// Samples of each series over the whole time, and seconds between them at least.
 const SAMPLES: u32 = 300;
@@ -41,7 +41,7 @@ pub(super) async fn history(
         ("step", step.to_string()),
     ];
     let query = query.each_ref().map(|(name, value)| (*name, value.as_str()));
-    let answer: Answer = source.get("api/v1/query_range", &query).await?;
+    let answer: Answer = source.get("api/v1/query_range", &query, ANSWER_TIME).await?;
     Ok(answer.data.result.into_iter().map(|series| alert(series, step, now)).collect())
 }
 

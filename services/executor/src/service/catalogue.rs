@@ -11,12 +11,12 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
-use wire::executor::{ListToolsResponse, Tool as WireTool, Toolset as WireToolset, ToolsetStatus};
+use wire::executor::{ListToolsResponse, Summarize, Tool as WireTool, Toolset as WireToolset, ToolsetStatus};
 
 use crate::{
     process::{Exit, Launcher, Spec},
     sandbox::Level,
-    tools::{self, Callable, Needs, Profile, Settings, Source, Tool, Toolset},
+    tools::{self, Callable, Needs, Origin, Profile, Settings, Tool, Toolset},
     toolsets::{
         Declared, Toolsets,
         mcp::{Connection, McpTool, Server},
@@ -27,6 +27,8 @@ use crate::{
 const RETRIES: [Duration; 3] = [Duration::from_secs(30), Duration::from_secs(60), Duration::from_secs(120)];
 /// What a toolset says that nobody has looked at yet.
 const UNSEEN: &str = "it is still being checked";
+/// What a toolset says that the operator wants, and whose server nobody has named.
+const UNCONFIGURED: &str = "its server is not configured: set `prometheus_url` or PROMETHEUS_URL";
 
 /// How long a program may take to say its version.
 const PROBE_TIME: Duration = Duration::from_secs(20);
@@ -229,7 +231,13 @@ fn name_apart(tools: Vec<Arc<McpTool>>, mut taken: BTreeSet<String>) -> Vec<Call
             continue;
         };
         taken.insert(name.clone());
-        named.push(Callable { name, needs_approval: !tool.is_allowed(), source: Source::Mcp(tool) });
+        named.push(Callable {
+            name,
+            needs_approval: !tool.is_allowed(),
+            restricted: tool.is_restricted(),
+            summarize: tool.summarize(),
+            origin: Origin::Mcp(tool),
+        });
     }
     named
 }
@@ -244,21 +252,35 @@ fn describe(tool: &Callable) -> WireTool {
         description: tool.description().to_owned(),
         parameters_json: tool.schema().to_string(),
         toolset: tool.toolset().to_owned(),
+        restricted: tool.restricted,
+        summarize: tool.summarize.as_deref().map(|own| Summarize {
+            input_threshold: own.threshold,
+            prompt: own.prompt.clone(),
+            model: own.model.clone(),
+        }),
     }
 }
 
 fn builtin(toolset: Toolset, settings: &Settings, missing: &Missing, toolsets: &Toolsets) -> Group {
-    let is_configured = toolset != Toolset::Alerts || settings.alerts.is_some();
+    let is_configured = match toolset {
+        Toolset::Alerts => settings.alerts.is_some(),
+        Toolset::PrometheusMetrics => settings.prometheus.is_some(),
+        _ => true,
+    };
     let tools = tools::all().filter(|tool| tool.toolset == toolset && missing.offers(tool));
     let tools = tools.map(|tool| Callable {
         name: tool.name.to_owned(),
         needs_approval: toolsets.guards(toolset, tool.name),
-        source: Source::Builtin(tool),
+        restricted: toolsets.restricts(toolset, tool.name),
+        summarize: toolsets.summarizes(toolset),
+        origin: Origin::Builtin(tool),
     });
     let group = group(toolset.name(), toolset.description(), toolset.instructions(), tools.collect());
     let mut group = Group { profile: toolset.profile(), ..group };
     if toolsets.enables(toolset) && is_configured {
         group.show(missing.of(toolset).cloned());
+    } else if toolsets.asks_for(toolset) {
+        group.show(Some(UNCONFIGURED.to_owned()));
     } else {
         group.toolset.status = ToolsetStatus::Disabled.into();
     }
@@ -266,12 +288,7 @@ fn builtin(toolset: Toolset, settings: &Settings, missing: &Missing, toolsets: &
 }
 
 fn declared(own: &Declared) -> Group {
-    let tools = own.tools.iter().map(|tool| Callable {
-        name: tool.name.clone(),
-        needs_approval: own.approval.matches(&tool.name),
-        source: Source::Template(Arc::clone(tool)),
-    });
-    unseen(group(&own.name, &own.description, &own.instructions, tools.collect()), own.enabled)
+    unseen(group(&own.name, &own.description, &own.instructions, own.tools.clone()), own.enabled)
 }
 
 fn server(own: &Server) -> Group {

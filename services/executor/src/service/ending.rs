@@ -16,12 +16,13 @@ use crate::{
 
 /// An end with a result.
 pub(super) fn finished(presentation: Presentation, ending: Ending) -> Finished {
-    let (status, data, error) = match presentation {
-        Presentation::Success(data) => (ToolStatus::Success, data, String::new()),
-        Presentation::NoData(data) => (ToolStatus::NoData, data, String::new()),
-        Presentation::Error { data, error } => (ToolStatus::Error, data, error),
+    let (status, data, error, images) = match presentation {
+        Presentation::Success(data) => (ToolStatus::Success, data, String::new(), Vec::new()),
+        Presentation::Pictures { data, images } => (ToolStatus::Success, data, String::new(), images),
+        Presentation::NoData(data) => (ToolStatus::NoData, data, String::new(), Vec::new()),
+        Presentation::Error { data, error } => (ToolStatus::Error, data, error, Vec::new()),
     };
-    Finished { status: status.into(), data, error, ending: ending.into(), ..Finished::default() }
+    Finished { status: status.into(), data, error, images, ending: ending.into(), ..Finished::default() }
 }
 
 /// An end without output.
@@ -137,7 +138,10 @@ fn by_itself(
 
 fn data_of(presentation: Presentation) -> String {
     match presentation {
-        Presentation::Success(data) | Presentation::NoData(data) | Presentation::Error { data, .. } => data,
+        Presentation::Success(data)
+        | Presentation::Pictures { data, .. }
+        | Presentation::NoData(data)
+        | Presentation::Error { data, .. } => data,
     }
 }
 

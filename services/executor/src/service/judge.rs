@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     policy::Effect,
-    tools::{Callable, Decision, Plan, Settings, Site},
+    tools::{Callable, Decision, Plan, RequestHeaders, Settings, Site},
     workspace::Session,
 };
 
@@ -32,11 +32,12 @@ pub(super) struct Judge {
     pub(super) policy_version: String,
 }
 
-/// What a session's standing grants are about, and they themselves.
+/// What comes with the calls of a session: its standing grants, and headers of whoever asks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Standing {
     pub(super) session: String,
     pub(super) grants: Vec<Bytes>,
+    pub(super) headers: RequestHeaders,
 }
 
 /// A call as it was judged.
@@ -59,7 +60,8 @@ impl Judge {
         let saved = permission::standing(&standing.grants, account, &standing.session, &self.keys, now());
         let session = Session { account: account.to_owned(), id: standing.session.clone() };
         let site = Site { session, ..self.settings.site.clone() };
-        let settings = Settings { saved, site, ..(*self.settings).clone() };
+        let headers = standing.headers.clone();
+        let settings = Settings { saved, site, headers, ..(*self.settings).clone() };
         let (own, arguments, targets) = (tool.clone(), arguments_json.to_owned(), self.targets.clone());
         let judged = tokio::task::spawn_blocking(move || Judged {
             plan: settings.saved.lift(own.plan(&settings, &arguments), &own.name, &arguments),

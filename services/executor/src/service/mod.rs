@@ -43,7 +43,7 @@ use crate::{
     process::Launcher,
     redact::{Redactor, Suspicion},
     repl::Interpreters,
-    tools::{Callable, Decision, Profile, Settings, UnknownProfile, Work},
+    tools::{Callable, Decision, Profile, RequestHeaders, Settings, UnknownProfile, Work},
     workspace::{self, Session, Workspaces},
 };
 use drive::{Limits, Order, Workshop};
@@ -240,7 +240,8 @@ impl ToolExecutor for Service {
     async fn plan(&self, request: Request<PlanRequest>) -> Result<Response<PlanResponse>, Status> {
         let request = request.into_inner();
         let tool = self.tool(&request.tool, &request.profile)?;
-        let standing = Standing { session: request.session, grants: request.standing_grants };
+        let headers = RequestHeaders::new(request.request_headers);
+        let standing = Standing { session: request.session, grants: request.standing_grants, headers };
         let account = request.caller.unwrap_or_default().account;
         let judge = &self.workshop.judge;
         let Judged { plan, target } = judge.judge(&tool, &request.arguments_json, &account, &standing).await;
@@ -287,6 +288,7 @@ impl ToolExecutor for Service {
                     standing: Standing {
                         session: request.session.clone(),
                         grants: request.standing_grants.clone(),
+                        headers: RequestHeaders::new(request.request_headers.clone()),
                     },
                     access: access(&request),
                     interpreter: request.interpreter.clone(),

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf};
 
 use serde::Deserialize;
 
-use crate::tools::{Callable, Needs, Source, Toolset};
+use crate::tools::{Callable, Needs, Origin, Toolset};
 
 /// Knows what there is to touch.
 #[derive(Clone, Debug)]
@@ -41,13 +41,14 @@ impl Targets {
 
     /// What a call of a tool would touch. Reads files.
     pub(super) fn of(&self, tool: &Callable) -> String {
-        match &tool.source {
-            Source::Mcp(tool) => format!("server {}", tool.server()),
-            Source::Template(_) => self.host_and_cluster(),
-            Source::Builtin(own) if own.toolset == Toolset::Workspace => {
+        match &tool.origin {
+            Origin::Mcp(tool) => format!("server {}", tool.server()),
+            Origin::Http(tool) => format!("HTTP API {}", tool.toolset()),
+            Origin::Template(_) => self.host_and_cluster(),
+            Origin::Builtin(own) if own.toolset == Toolset::Workspace => {
                 format!("workspace of a session, {}", self.host_and_cluster())
             }
-            Source::Builtin(own) => match own.toolset.needs() {
+            Origin::Builtin(own) => match own.toolset.needs() {
                 Needs::Nothing => String::new(),
                 Needs::Bash => self.host_and_cluster(),
                 Needs::Kubectl => self.cluster().unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Ask, Decision, Plan, Settings, Tool};
 use crate::{
     policy::Effect,
-    toolsets::{TemplateTool, mcp::McpTool},
+    toolsets::{HttpTool, Summarize, TemplateTool, mcp::McpTool},
 };
 
 /// A tool under the name by which it is called.
@@ -14,49 +14,58 @@ pub(crate) struct Callable {
     pub(crate) name: String,
     /// Whether it runs only with the approval of a person.
     pub(crate) needs_approval: bool,
-    pub(crate) source: Source,
+    /// Whether a model may call it only once it follows a runbook.
+    pub(crate) restricted: bool,
+    /// What becomes of long results, before a model reads them.
+    pub(crate) summarize: Option<Arc<Summarize>>,
+    pub(crate) origin: Origin,
 }
 
 /// Where a tool comes from.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
+pub(crate) enum Origin {
     Builtin(&'static Tool),
     Template(Arc<TemplateTool>),
+    Http(Arc<HttpTool>),
     Mcp(Arc<McpTool>),
 }
 
 impl Callable {
     pub(crate) fn toolset(&self) -> &str {
-        match &self.source {
-            Source::Builtin(tool) => tool.toolset.name(),
-            Source::Template(tool) => &tool.toolset,
-            Source::Mcp(tool) => tool.server(),
+        match &self.origin {
+            Origin::Builtin(tool) => tool.toolset.name(),
+            Origin::Template(tool) => &tool.toolset,
+            Origin::Http(tool) => tool.toolset(),
+            Origin::Mcp(tool) => tool.server(),
         }
     }
 
     pub(crate) fn description(&self) -> &str {
-        match &self.source {
-            Source::Builtin(tool) => tool.description,
-            Source::Template(tool) => &tool.description,
-            Source::Mcp(tool) => &tool.description,
+        match &self.origin {
+            Origin::Builtin(tool) => tool.description,
+            Origin::Template(tool) => &tool.description,
+            Origin::Http(tool) => &tool.description,
+            Origin::Mcp(tool) => &tool.description,
         }
     }
 
     /// The JSON Schema of its arguments.
     pub(crate) fn schema(&self) -> serde_json::Value {
-        match &self.source {
-            Source::Builtin(tool) => tool.schema(),
-            Source::Template(tool) => tool.schema(),
-            Source::Mcp(tool) => tool.schema(),
+        match &self.origin {
+            Origin::Builtin(tool) => tool.schema(),
+            Origin::Template(tool) => tool.schema(),
+            Origin::Http(tool) => tool.schema(),
+            Origin::Mcp(tool) => tool.schema(),
         }
     }
 
     /// Plans a call. What is wrong with it is part of the plan, so that the model can correct itself.
     pub(crate) fn plan(&self, settings: &Settings, arguments_json: &str) -> Plan {
-        let plan = match &self.source {
-            Source::Builtin(tool) => tool.plan(settings, arguments_json),
-            Source::Template(tool) => tool.plan(settings, arguments_json),
-            Source::Mcp(tool) => tool.plan(settings, arguments_json),
+        let plan = match &self.origin {
+            Origin::Builtin(tool) => tool.plan(settings, arguments_json),
+            Origin::Template(tool) => tool.plan(settings, arguments_json),
+            Origin::Http(tool) => tool.plan(settings, arguments_json),
+            Origin::Mcp(tool) => tool.plan(settings, arguments_json),
         };
         match plan.decision {
             Decision::Allow(work) if self.needs_approval && !settings.saved.tools.contains(&self.name) => {

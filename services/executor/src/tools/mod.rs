@@ -7,31 +7,36 @@ use std::{sync::Arc, time::Duration};
 
 use domain::Rule;
 use futures_util::future::BoxFuture;
+use wire::executor::InlineImage;
 
 use crate::{
     alerts::Alerts,
     policy::{Effect, Policy, Prefix},
     process::{Outcome, Spec},
     sandbox::View,
+    source::Source,
     workspace::{Session, Workspace, Workspaces},
 };
 
 mod alerts;
 mod bash;
 mod callable;
+mod headers;
 mod kubectl;
 mod logs;
 mod parameters;
 mod pod_logs;
 mod present;
 mod profile;
+mod prometheus;
 mod query;
 mod repl;
 mod todo;
 mod toolset;
 mod workspace;
 
-pub(crate) use callable::{Callable, Source};
+pub(crate) use callable::{Callable, Origin};
+pub(crate) use headers::RequestHeaders;
 pub(crate) use parameters::Arguments;
 pub(crate) use present::{command_line, plain};
 pub(crate) use profile::{Profile, UnknownProfile};
@@ -69,6 +74,10 @@ pub(crate) struct Settings {
     pub(crate) longest_timeout: Duration,
     /// Where alerts are known, if anywhere.
     pub(crate) alerts: Option<Alerts>,
+    /// Where metrics are, if anywhere.
+    pub(crate) prometheus: Option<Source>,
+    /// What the request of whoever asks brings along.
+    pub(crate) headers: RequestHeaders,
     pub(crate) site: Site,
 }
 
@@ -216,9 +225,14 @@ impl std::fmt::Debug for Run {
 }
 
 /// A result as the model sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Presentation {
     Success(String),
+    /// The same, with images.
+    Pictures {
+        data: String,
+        images: Vec<InlineImage>,
+    },
     /// It worked and found nothing.
     NoData(String),
     Error {
@@ -249,5 +263,5 @@ impl Tool {
 pub(crate) fn all() -> impl Iterator<Item = &'static Tool> {
     let holmes =
         [bash::TOOLS, kubectl::TOOLS, query::TOOLS, logs::TOOLS, pod_logs::TOOLS, alerts::TOOLS, todo::TOOLS];
-    holmes.into_iter().chain([workspace::TOOLS, repl::TOOLS]).flatten()
+    holmes.into_iter().chain([prometheus::TOOLS, workspace::TOOLS, repl::TOOLS]).flatten()
 }

@@ -135,6 +135,8 @@ fn table(settings: &Settings, given: &Arguments) -> Result<Plan, String> {
             Some(found) => Presentation::Success(found),
             None => Presentation::NoData(String::new()),
         },
-        other @ (Presentation::NoData(_) | Presentation::Error { .. }) => other,
+        other @ (Presentation::Pictures { .. } | Presentation::NoData(_) | Presentation::Error { .. }) => {
+            other
+        }
     }))
 }

@@ -9,6 +9,7 @@ pub(crate) enum Toolset {
     KubernetesCore,
     KubernetesLogs,
     KubernetesLiveMetrics,
+    PrometheusMetrics,
     Alerts,
     CoreInvestigation,
     Workspace,
@@ -24,11 +25,12 @@ pub(crate) enum Needs {
 }
 
 impl Toolset {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::Bash,
         Self::KubernetesCore,
         Self::KubernetesLogs,
         Self::KubernetesLiveMetrics,
+        Self::PrometheusMetrics,
         Self::Alerts,
         Self::CoreInvestigation,
         Self::Workspace,
@@ -42,6 +44,7 @@ impl Toolset {
             | Self::KubernetesCore
             | Self::KubernetesLogs
             | Self::KubernetesLiveMetrics
+            | Self::PrometheusMetrics
             | Self::Alerts
             | Self::CoreInvestigation => Profile::Holmes,
             Self::Workspace => Profile::Harness,
@@ -55,6 +58,7 @@ impl Toolset {
             Self::KubernetesCore => "kubernetes/core",
             Self::KubernetesLogs => "kubernetes/logs",
             Self::KubernetesLiveMetrics => "kubernetes/live-metrics",
+            Self::PrometheusMetrics => "prometheus/metrics",
             Self::Alerts => "alerts",
             Self::CoreInvestigation => "core_investigation",
             Self::Workspace => "workspace",
@@ -66,7 +70,7 @@ impl Toolset {
         match self {
             Self::Bash | Self::Workspace => Needs::Bash,
             Self::KubernetesCore | Self::KubernetesLogs | Self::KubernetesLiveMetrics => Needs::Kubectl,
-            Self::Alerts | Self::CoreInvestigation | Self::Repl => Needs::Nothing,
+            Self::PrometheusMetrics | Self::Alerts | Self::CoreInvestigation | Self::Repl => Needs::Nothing,
         }
     }
 
@@ -76,6 +80,7 @@ impl Toolset {
             Self::KubernetesCore => "Objects and events of a Kubernetes cluster",
             Self::KubernetesLogs => "Logs of pods",
             Self::KubernetesLiveMetrics => "Processor and memory use of pods and nodes, as of now",
+            Self::PrometheusMetrics => "Metrics of a Prometheus: what there is, and PromQL",
             Self::Alerts => "Alerts of a Prometheus or an Alertmanager",
             Self::CoreInvestigation => "Keeping track of an investigation",
             Self::Workspace => "Commands, and files of the session",
@@ -100,6 +105,11 @@ impl Toolset {
             }
             Self::KubernetesLiveMetrics => {
                 "Needs the metrics API in the cluster. It shows the present, no history."
+            }
+            Self::PrometheusMetrics => {
+                "Find out which metrics and labels there are before you write a query. Ask for rates of counters, and \
+                 for a range where it matters how something changed. An expression that fires as an alert is in the \
+                 rules. Aggregate by the labels that matter, so that the answer is short."
             }
             Self::Alerts => {
                 "Alerts tell when trouble began and what else was wrong then; look at them early."

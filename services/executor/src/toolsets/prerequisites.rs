@@ -8,7 +8,7 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Declared, file, tool::TemplateTool};
+use super::{Declared, HttpTool, file, tool::TemplateTool};
 use crate::{
     process::{Exit, Launcher},
     tools::Settings,
@@ -26,6 +26,8 @@ pub(super) enum Prerequisite {
         command: Box<TemplateTool>,
         expected: Option<String>,
     },
+    /// An HTTP API whose health checks must pass.
+    Healthy(Arc<HttpTool>),
     /// Variables that are not set.
     Missing(BTreeSet<String>),
     NoTools,
@@ -38,6 +40,8 @@ pub(crate) enum Failing {
     Variables(String),
     #[error("Sleuth has no toolset of this name, and it declares no tools")]
     NoTools,
+    #[error("{0}")]
+    Unhealthy(String),
     #[error("`{command}` {problem}")]
     Command { command: String, problem: String },
 }
@@ -62,6 +66,7 @@ impl Prerequisite {
                     script: None,
                     parameters: BTreeMap::new(),
                     timeout: None,
+                    transformers: Vec::new(),
                     unknown: serde_json::Map::new(),
                 };
                 let command = Box::new(TemplateTool::new(toolset, tool, environment, missing)?);
@@ -76,6 +81,7 @@ impl Prerequisite {
     async fn check(&self, settings: &Settings, launcher: &Launcher) -> Result<(), Failing> {
         match self {
             Self::NoTools => Err(Failing::NoTools),
+            Self::Healthy(tool) => tool.check().await.map_err(Failing::Unhealthy),
             Self::Missing(names) if names.is_empty() => Ok(()),
             Self::Missing(names) => {
                 Err(Failing::Variables(names.iter().cloned().collect::<Vec<_>>().join(", ")))

@@ -1,5 +1,5 @@
 //! The template language of YAML toolsets: `{{ name }}`, `{{ name | default("x") }}`, `{{ env.NAME }}`,
-//! `{% if name %}`, `{% if not name %}`, `{% else %}`, `{% endif %}` and `{% raw %}`. What is none of these is an
+//! `{{ request_context.headers['NAME'] }}`, `{% if name %}`, `{% if not name %}`, `{% else %}`, `{% endif %}` and `{% raw %}`. What is none of these is an
 //! error.
 
 use std::collections::BTreeSet;
@@ -21,6 +21,8 @@ pub(super) enum Slot {
     Parameter { name: String, default: Option<String> },
     /// A variable of the executor's environment.
     Environment(String),
+    /// A header of the request of whoever asks.
+    Header(String),
 }
 
 #[derive(Debug)]
@@ -72,7 +74,7 @@ impl Template {
         let mut seen = BTreeSet::new();
         let slots = self.slots.iter().filter_map(|slot| match slot {
             Slot::Parameter { name, default } => Some((name, default.is_none())),
-            Slot::Environment(_) => None,
+            Slot::Environment(_) | Slot::Header(_) => None,
         });
         let conditions = self.conditions.iter().map(|name| (name, false));
         slots
@@ -181,11 +183,21 @@ fn slot(inner: &str) -> Result<Slot, String> {
         Some((name, filter)) => (name.trim(), Some(default(filter.trim()).ok_or_else(unknown)?)),
         None => (inner, None),
     };
+    if let (Some(header), None) = (header(name), &default) {
+        return Ok(Slot::Header(header.to_owned()));
+    }
     match (name.strip_prefix("env."), default) {
         (Some(variable), None) if is_name(variable) => Ok(Slot::Environment(variable.to_owned())),
         (None, default) if is_name(name) => Ok(Slot::Parameter { name: name.to_owned(), default }),
         (Some(_) | None, _) => Err(unknown()),
     }
+}
+
+/// The name in `request_context.headers['name']`.
+fn header(place: &str) -> Option<&str> {
+    let quoted = place.strip_prefix("request_context.headers[")?.strip_suffix(']')?;
+    let name = ['"', '\''].iter().find_map(|quote| quoted.strip_prefix(*quote)?.strip_suffix(*quote))?;
+    name.parse::<http::HeaderName>().is_ok().then_some(name)
 }
 
 /// The text in `default("text")`.
@@ -211,7 +223,8 @@ mod tests {
         for (text, error) in [
             ("{{ a", "`{{` without `}}`"),
             ("{{ a.b }}", "`{{ a.b }}` is not supported"),
-            ("{{ request_context.headers['x'] }}", "is not supported"),
+            ("{{ request_context.headers['a b'] }}", "is not supported"),
+            ("{{ request_context.headers.x }}", "is not supported"),
             ("{{ a | upper }}", "is not supported"),
             ("{% for a in b %}", "`{% for a in b %}` is not supported"),
             ("{% if a %}x", "`{% if %}` without `{% endif %}`"),

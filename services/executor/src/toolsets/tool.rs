@@ -6,15 +6,16 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Map, Value, json};
 
 use super::{
-    file,
+    Summarize, file,
     shell::{self, Shell},
     template::{Slot, Template, is_name},
+    transformer,
 };
 use crate::{
     policy::Effect,
     process::Spec,
     redact::names_secret,
-    tools::{Decision, Plan, Presentation, Run, Settings, Work, command_line, plain},
+    tools::{Decision, Plan, Presentation, RequestHeaders, Run, Settings, Work, command_line, plain},
 };
 
 /// The time of a tool that asks for none.
@@ -38,6 +39,8 @@ pub(crate) struct TemplateTool {
     fixed: Vec<Option<SecretString>>,
     parameters: Vec<Parameter>,
     timeout: Duration,
+    /// What becomes of long results, if that is said here.
+    pub(crate) summarize: Option<Arc<Summarize>>,
 }
 
 #[derive(Debug)]
@@ -69,7 +72,7 @@ impl TemplateTool {
         let shown = shown.map_err(|error| format!("`user_description`: {error}"))?;
         let parameters = parameters(&command, shown.as_ref(), tool.parameters)?;
         let fixed = command.slots.iter().map(|slot| match slot {
-            Slot::Parameter { .. } => None,
+            Slot::Parameter { .. } | Slot::Header(_) => None,
             Slot::Environment(name) => Some(SecretString::from(environment(name).unwrap_or_else(|| {
                 missing.insert(name.clone());
                 String::new()
@@ -78,8 +81,9 @@ impl TemplateTool {
         Ok(Self {
             fixed: fixed.collect(),
             shells: shells(&command)?,
-            name: tool.name,
+            summarize: transformer::summarize(&tool.name, &tool.transformers)?,
             description: tool.description,
+            name: tool.name,
             toolset: Arc::clone(toolset),
             shown,
             command,
@@ -134,7 +138,7 @@ impl TemplateTool {
     pub(super) fn secrets(&self) -> impl Iterator<Item = SecretString> {
         self.command.slots.iter().zip(&self.fixed).filter_map(|(slot, fixed)| match slot {
             Slot::Environment(name) if names_secret(name) => fixed.clone(),
-            Slot::Environment(_) | Slot::Parameter { .. } => None,
+            Slot::Environment(_) | Slot::Parameter { .. } | Slot::Header(_) => None,
         })
     }
 
@@ -160,7 +164,7 @@ impl TemplateTool {
                 "" => String::new(),
                 value => command_line([value]),
             },
-            Slot::Environment(name) => format!("{{{{ env.{name} }}}}"),
+            named @ (Slot::Environment(_) | Slot::Header(_)) => raw(named, given),
         })
     }
 
@@ -176,6 +180,13 @@ impl TemplateTool {
                     let value = given.value(name, default.as_deref());
                     if shell.no_dash.contains(&at) && value.starts_with('-') && !given.is_number(name) {
                         return Err(format!("the parameter `{name}` must not begin with a dash"));
+                    }
+                    value.to_owned()
+                }
+                (Slot::Header(name), _) => {
+                    let value = settings.headers.get(name).ok_or_else(|| RequestHeaders::absent(name))?;
+                    if shell.no_dash.contains(&at) && value.starts_with('-') {
+                        return Err(format!("the header `{name}` must not begin with a dash"));
                     }
                     value.to_owned()
                 }
@@ -318,6 +329,7 @@ fn raw(slot: &Slot, given: &Given<'_>) -> String {
     match slot {
         Slot::Parameter { name, default } => given.value(name, default.as_deref()).to_owned(),
         Slot::Environment(name) => format!("{{{{ env.{name} }}}}"),
+        Slot::Header(name) => format!("{{{{ header {name} }}}}"),
     }
 }
 

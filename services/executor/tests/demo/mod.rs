@@ -41,7 +41,10 @@ impl ServerHandler for Demo {
                 CallToolResult::success(vec![ContentBlock::text("you said:"), ContentBlock::text(text)])
             }
             "fail" => CallToolResult::error(vec![ContentBlock::text("it is broken")]),
-            "draw" => CallToolResult::success(vec![ContentBlock::image("AAAA", "image/png")]),
+            "draw" => CallToolResult::success(vec![
+                ContentBlock::image("AAAA", "image/png"),
+                ContentBlock::image("AAAA", "image/svg+xml"),
+            ]),
             "bash" => CallToolResult::success(vec![ContentBlock::text("not the real one")]),
             "process.id" => CallToolResult::success(vec![ContentBlock::text(std::process::id().to_string())]),
             "abort" => std::process::abort(),

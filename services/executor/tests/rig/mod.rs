@@ -138,9 +138,13 @@ pub(crate) fn processes_with(mark: &str) -> Vec<String> {
     commands.filter(|command| command.contains(mark)).collect()
 }
 
-/// Whether a test can run; says so, also to whoever collects what was left out.
+/// Whether a program is there.
 pub(crate) fn has(component: &str) -> bool {
-    let found = std::process::Command::new(component).arg("--help").output().is_ok();
+    is_there(component, std::process::Command::new(component).arg("--help").output().is_ok())
+}
+
+/// Whether a test can run; says so, also to whoever collects what was left out.
+pub(crate) fn is_there(component: &str, found: bool) -> bool {
     if !found {
         let required = std::env::var("SLEUTH_TEST_REQUIRE").unwrap_or_default();
         assert!(

@@ -78,8 +78,8 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// Loads the models of a list; the one that `MODEL` names, with `API_KEY` and `API_BASE`, if it is not among
-    /// them; without either, one for each of `OPENAI_API_KEY` and `ANTHROPIC_API_KEY`; and last the builtin one.
+    /// Loads the models of a list; those that `MODEL` and `FAST_MODEL` name, with `API_KEY` and `API_BASE`, if they
+    /// are not among them; without a list and `MODEL`, one for each of `OPENAI_API_KEY` and `ANTHROPIC_API_KEY`; and last the builtin one.
     /// The default is what `MODEL` names, or else the first.
     ///
     /// # Errors
@@ -93,14 +93,18 @@ impl Catalogue {
         let env = |name: &str| env(name).filter(|value| !value.is_empty());
         let mut entries = yaml.map(file::read).transpose()?.unwrap_or_default();
         let chosen = env("MODEL");
-        let there =
-            |name: &str| name == builtin.info().name || entries.iter().any(|entry| entry.name == name);
-        if let Some(name) = chosen.as_deref().filter(|name| !there(name)) {
+        let there = |entries: &[Written], name: &str| {
+            name == builtin.info().name || entries.iter().any(|entry| entry.name == name)
+        };
+        if let Some(name) = chosen.as_deref().filter(|name| !there(&entries, name)) {
             entries.push(from_env(name, &env));
         }
         if entries.is_empty() && chosen.is_none() {
             let keyed = DEFAULTS.iter().filter(|(key, _)| env(key).is_some());
             entries.extend(keyed.map(|(_, model)| written(model, [("model", Some((*model).into()))])));
+        }
+        if let Some(name) = env("FAST_MODEL").as_deref().filter(|name| !there(&entries, name)) {
+            entries.push(from_env(name, &env));
         }
         let shared = shared(settings)?;
         let mut models = Vec::<Arc<dyn Model>>::new();

@@ -1,6 +1,6 @@
 //! A request in the form of chat completions.
 
-use domain::{Image, Message, Part, Role, ToolCall};
+use domain::{CallId, Image, Message, Part, Role, ToolCall};
 use serde_json::{Map, Value, json};
 
 use crate::{Request, ToolSpec, api::Target};
@@ -32,7 +32,30 @@ fn messages(request: &Request) -> Value {
     let texts = std::iter::once(request.system.clone()).chain(client.map(Message::joined_text));
     let system: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
     let system = (!system.is_empty()).then(|| json!({"role": "system", "content": system.join("\n\n")}));
-    system.into_iter().chain(request.messages.iter().filter_map(message)).collect()
+    let mut all: Vec<Value> = system.into_iter().collect();
+    let mut seen = Vec::new();
+    for message in &request.messages {
+        if message.role != Role::Tool {
+            all.extend(pictures(&mut seen));
+        }
+        all.extend(self::message(message));
+        if let (Role::Tool, Some((call, _))) = (message.role, &message.answers) {
+            seen.extend(message.parts.iter().filter_map(|part| picture(call, part)).flatten());
+        }
+    }
+    all.extend(pictures(&mut seen));
+    all.into()
+}
+
+/// A result of a tool can only be text here: its images follow behind all the results.
+fn pictures(seen: &mut Vec<Value>) -> Option<Value> {
+    (!seen.is_empty()).then(|| json!({"role": "user", "content": std::mem::take(seen)}))
+}
+
+fn picture(call: &CallId, part: &Part) -> Option<[Value; 2]> {
+    let Part::Image(image) = part else { return None };
+    let title = json!({"type": "text", "text": format!("An image that belongs to the result of {call}:")});
+    Some([title, json!({"type": "image_url", "image_url": image_url(image)})])
 }
 
 fn message(message: &Message) -> Option<Value> {
@@ -90,7 +113,7 @@ fn tool(tool: &ToolSpec) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use domain::{CallId, Effort};
+    use domain::Effort;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! What an event weighs.
 
-use domain::{Event, EventKind, Message, Part};
+use domain::{Event, EventKind, Message, Part, ToolResult};
 
 /// Bytes of text in an event.
 pub(super) fn weight(event: &Event) -> usize {
@@ -11,11 +11,11 @@ pub(super) fn weight(event: &Event) -> usize {
         | EventKind::ThinkingDelta { text, .. }
         | EventKind::ToolOutput { text, .. } => text.len(),
         EventKind::ToolStarted { call, description, .. } => call.arguments.len() + description.len(),
-        EventKind::ToolFinished { result, .. } => result.data.len(),
+        EventKind::ToolFinished { result, .. } => result_weight(result),
         EventKind::RunFinished { answer, .. } => answer.len(),
         EventKind::RunFailed { message, .. } => message.len(),
         EventKind::AttemptAbandoned { reason, .. } | EventKind::RunCancelled { reason } => reason.len(),
-        EventKind::CallResolved { call, result, .. } => call.arguments.len() + result.data.len(),
+        EventKind::CallResolved { call, result, .. } => call.arguments.len() + result_weight(result),
         EventKind::ApprovalRequested { approval, .. } => approval.reason.len() + approval.command.len(),
         EventKind::CallApproved { call, description, .. } => call.arguments.len() + description.len(),
         EventKind::CallAllowed { permission, .. } => permission.grant.len(),
@@ -39,6 +39,10 @@ pub(super) fn weight(event: &Event) -> usize {
         | EventKind::RunSuspended => 0,
     };
     size_of::<Event>() + text
+}
+
+fn result_weight(result: &ToolResult) -> usize {
+    result.data.len() + result.images.iter().map(|image| image.url.len()).sum::<usize>()
 }
 
 fn message_weight(message: &Message) -> usize {

@@ -11,6 +11,7 @@ use crate::{
     prompt::Sections,
     runs::Question,
     sessions::{turn::Turn, words},
+    tools::RequestHeaders,
 };
 
 impl Actor {
@@ -50,6 +51,8 @@ impl Actor {
             cluster: String::new(),
             labels: domain::Labels::default(),
             standing: self.rest.standing_grants.iter().cloned().map(Into::into).collect(),
+            // A message may be answered long after its request has ended.
+            headers: RequestHeaders::default(),
             session: self.log.as_str().to_owned(),
             permissions: None,
             form: None,

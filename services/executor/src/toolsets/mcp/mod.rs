@@ -1,25 +1,24 @@
 //! Tools of MCP servers. The protocol is `rmcp`'s, which only `session` knows.
 
-use std::{collections::HashMap, ffi::OsString, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, ffi::OsString, sync::Arc, time::Duration};
 
 use futures_util::FutureExt as _;
-use http::{
-    HeaderName, HeaderValue,
-    header::{AUTHORIZATION, COOKIE},
-};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 
+mod result;
 mod session;
 mod stdio;
 
 pub(crate) use session::Connection;
 
 use super::{
-    Patterns,
+    Patterns, Summarize,
     file::{McpServer, Mode},
     fill,
+    headers::Headers,
     tool::{is_tool_name, one_line},
+    transformer,
 };
 use crate::{
     policy::Effect,
@@ -27,7 +26,7 @@ use crate::{
     tools::{Decision, Plan, Remote, Settings, Work},
 };
 
-/// How long a call may take.
+/// How long a call may take, unless the operator says it.
 const CALL_TIME: Duration = Duration::from_secs(120);
 
 /// An MCP server as the operator describes it.
@@ -37,14 +36,20 @@ pub(crate) struct Server {
     pub(crate) description: String,
     pub(crate) instructions: String,
     pub(crate) enabled: bool,
+    /// What becomes of long results.
+    pub(crate) summarize: Option<Arc<Summarize>>,
     /// Tools that run without asking a person.
     allowed: Patterns,
+    /// Those that do not, though.
+    approval: Patterns,
+    restricted: Patterns,
+    call_time: Duration,
     transport: Transport,
 }
 
 /// How it is reached.
 enum Transport {
-    Http { url: String, headers: HashMap<HeaderName, HeaderValue> },
+    Http { url: String, headers: Headers },
     Stdio { command: Vec<String>, environment: Vec<(OsString, OsString)> },
 }
 
@@ -72,17 +77,13 @@ impl Server {
             }
             Mode::StreamableHttp => {
                 let url = config.url.or(server.url).ok_or("it needs a `url`")?;
-                let headers = config.headers.iter().map(|(name, value)| {
-                    let wrong = |_| format!("the header `{name}` cannot be sent");
-                    let mut value =
-                        HeaderValue::from_str(&fill(value, environment)?).map_err(|_| wrong(()))?;
-                    value.set_sensitive(true);
-                    Ok((HeaderName::try_from(name).map_err(|_| wrong(()))?, value))
-                });
-                Transport::Http {
-                    url: fill(&url, environment)?,
-                    headers: headers.collect::<Result<_, String>>()?,
+                let mut missing = BTreeSet::new();
+                let written = config.headers.iter().chain(&config.extra_headers);
+                let headers = Headers::new(written, environment, &mut missing)?;
+                if let Some(name) = missing.first() {
+                    return Err(format!("the variable `{name}` is not set"));
                 }
+                Transport::Http { url: fill(&url, environment)?, headers }
             }
             Mode::Stdio => {
                 let program = config.command.ok_or("it needs a `command`")?;
@@ -101,7 +102,11 @@ impl Server {
             description: server.description,
             instructions: server.llm_instructions.trim().to_owned(),
             enabled: server.enabled,
+            summarize: transformer::summarize(name, &server.transformers)?,
             allowed: Patterns::new(&server.allowed_tools)?,
+            approval: Patterns::new(&server.approval_required_tools)?,
+            restricted: Patterns::new(&server.restricted_tools)?,
+            call_time: config.timeout_seconds.map_or(CALL_TIME, |time| Duration::from_secs(time.max(1))),
             transport,
         })
     }
@@ -111,16 +116,7 @@ impl Server {
     /// Values that it is given and whose names say that they are secret.
     pub(crate) fn secrets(&self) -> Vec<SecretString> {
         match &self.transport {
-            Transport::Http { headers, .. } => headers
-                .iter()
-                .filter(|(name, _)| {
-                    **name == AUTHORIZATION || **name == COOKIE || names_secret(name.as_str())
-                })
-                .filter_map(|(_, value)| value.to_str().ok())
-                // The scheme before it is none.
-                .filter_map(|value| value.split_whitespace().last())
-                .map(SecretString::from)
-                .collect(),
+            Transport::Http { headers, .. } => headers.secrets().collect(),
             Transport::Stdio { environment, .. } => environment
                 .iter()
                 .filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)))
@@ -150,9 +146,20 @@ impl McpTool {
         &self.name
     }
 
+    /// What becomes of long results.
+    pub(crate) fn summarize(&self) -> Option<Arc<Summarize>> {
+        self.connection.server.summarize.clone()
+    }
+
     /// Whether the operator lets it run without asking a person.
     pub(crate) fn is_allowed(&self) -> bool {
-        self.connection.server.allowed.matches(&self.name)
+        let server = &self.connection.server;
+        server.allowed.matches(&self.name) && !server.approval.matches(&self.name)
+    }
+
+    /// Whether it is for whoever follows a runbook.
+    pub(crate) fn is_restricted(&self) -> bool {
+        self.connection.server.restricted.matches(&self.name)
     }
 
     /// Names under which it may be offered, the best first.
@@ -177,11 +184,12 @@ impl McpTool {
         let decision = match arguments {
             None => Decision::Deny("refused: the arguments are not a JSON object".to_owned()),
             Some(arguments) => {
-                let tool = Arc::clone(self);
+                let (tool, headers) = (Arc::clone(self), settings.headers.clone());
                 Decision::Allow(Work::Remote(Remote {
                     invocation: self.invocation(json),
-                    timeout: CALL_TIME.min(settings.longest_timeout),
-                    answer: async move { tool.connection.call(&tool.name, arguments).await }.boxed(),
+                    timeout: self.connection.server.call_time.min(settings.longest_timeout),
+                    answer: async move { tool.connection.call(&tool.name, arguments, &headers).await }
+                        .boxed(),
                 }))
             }
         };

@@ -2,9 +2,10 @@
 
 use std::{error::Error, sync::Arc, time::Duration};
 
+use http::HeaderMap;
 use rmcp::{
     RoleClient,
-    model::{CallToolRequestParams, CallToolResult, ContentBlock, ResourceContents},
+    model::CallToolRequestParams,
     service::{ClientInitializeError, RunningService, ServiceError, serve_client},
     transport::{
         StreamableHttpClientTransport,
@@ -14,8 +15,11 @@ use rmcp::{
 use serde_json::{Map, Value};
 use tokio::{sync::Mutex, time::timeout};
 
-use super::{McpTool, Server, Transport, stdio::Process};
-use crate::{process::Launcher, tools::Presentation};
+use super::{McpTool, Server, Transport, result::present, stdio::Process};
+use crate::{
+    process::Launcher,
+    tools::{Presentation, RequestHeaders},
+};
 
 /// How long a server may take to be reached, and to list its tools.
 const CONNECT_TIME: Duration = Duration::from_secs(20);
@@ -64,9 +68,14 @@ impl Connection {
         Ok(own.collect())
     }
 
-    pub(super) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Presentation {
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        headers: &RequestHeaders,
+    ) -> Presentation {
         let called = async {
-            let session = self.session().await?;
+            let session = self.session_for(headers).await?;
             let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
             match session.client.call_tool(request).await {
                 Ok(result) => Ok(present(result)),
@@ -79,25 +88,39 @@ impl Connection {
         })
     }
 
+    /// The session of a call. Where headers depend on whoever asks, it is its own.
+    async fn session_for(&self, request: &RequestHeaders) -> Result<Arc<Session>, String> {
+        match &self.server.transport {
+            Transport::Http { headers, .. } if !headers.are_fixed() => {
+                let opened = within(self.open(headers.render(request)?)).await?;
+                Ok(Arc::new(opened))
+            }
+            Transport::Http { .. } | Transport::Stdio { .. } => self.session().await,
+        }
+    }
+
     async fn session(&self) -> Result<Arc<Session>, String> {
         let mut session = self.session.lock().await;
         if let Some(open) = session.as_ref().filter(|open| !open.client.is_closed()) {
             return Ok(Arc::clone(open));
         }
         *session = None;
-        let opened = timeout(CONNECT_TIME, self.open()).await;
-        let opened =
-            opened.map_err(|_| format!("it could not be reached in {} s", CONNECT_TIME.as_secs()))??;
+        let headers = match &self.server.transport {
+            Transport::Http { headers, .. } => headers.fixed(),
+            Transport::Stdio { .. } => HeaderMap::new(),
+        };
+        let opened = within(self.open(headers)).await?;
         Ok(Arc::clone(session.insert(Arc::new(opened))))
     }
 
-    async fn open(&self) -> Result<Session, String> {
+    async fn open(&self, headers: HeaderMap) -> Result<Session, String> {
         match &self.server.transport {
-            Transport::Http { url, headers } => {
+            Transport::Http { url, .. } => {
                 // The headers may hold keys: they go to the server that was named, and nowhere else.
                 let http = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
-                let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
-                    .custom_headers(headers.clone());
+                let config = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(
+                    headers.into_iter().filter_map(|(name, value)| Some((name?, value))).collect(),
+                );
                 let http = http.map_err(|error| cause(&error))?;
                 let transport = StreamableHttpClientTransport::with_client(http, config);
                 let client = serve_client((), transport).await.map_err(|error| refused(&error))?;
@@ -136,6 +159,11 @@ impl Connection {
     }
 }
 
+async fn within(opening: impl Future<Output = Result<Session, String>>) -> Result<Session, String> {
+    let late = || format!("it could not be reached in {} s", CONNECT_TIME.as_secs());
+    timeout(CONNECT_TIME, opening).await.unwrap_or_else(|_| Err(late()))
+}
+
 /// Why no session came about.
 fn refused(error: &ClientInitializeError) -> String {
     match error {
@@ -156,34 +184,5 @@ fn cause(error: &(dyn Error + 'static)) -> String {
             Some(wrapped) => innermost = wrapped,
             None => return innermost.to_string(),
         }
-    }
-}
-
-fn present(result: CallToolResult) -> Presentation {
-    let parts = result.content.into_iter().map(text).collect::<Vec<_>>();
-    let text = match (parts.is_empty(), result.structured_content) {
-        (true, Some(structured)) => structured.to_string(),
-        (true, None) | (false, _) => parts.join("\n"),
-    };
-    if result.is_error == Some(true) {
-        return Presentation::Error { error: text, data: String::new() };
-    }
-    if text.trim().is_empty() { Presentation::NoData(text) } else { Presentation::Success(text) }
-}
-
-const UNKNOWN_PART: &str = "[a part of an unknown kind is left out]";
-
-fn text(part: ContentBlock) -> String {
-    match part {
-        ContentBlock::Text(part) => part.text,
-        ContentBlock::Image(part) => format!("[an image ({}) is left out]", part.mime_type),
-        ContentBlock::Audio(part) => format!("[a recording ({}) is left out]", part.mime_type),
-        ContentBlock::Resource(part) => match part.resource {
-            ResourceContents::TextResourceContents { text, .. } => text,
-            ResourceContents::BlobResourceContents { uri, .. } => format!("[the data of {uri} is left out]"),
-            _ => UNKNOWN_PART.to_owned(),
-        },
-        ContentBlock::ResourceLink(link) => link.uri,
-        _ => UNKNOWN_PART.to_owned(),
     }
 }

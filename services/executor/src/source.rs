@@ -4,23 +4,22 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use reqwest::{
-    Client, Url,
-    header::{AUTHORIZATION, HeaderValue},
+    Client, Response, Url,
+    header::{AUTHORIZATION, HeaderMap, HeaderValue},
     redirect,
 };
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 
-/// Time to connect, and to answer in full.
+/// Time to connect.
 const CONNECT_TIME: Duration = Duration::from_secs(3);
-const ANSWER_TIME: Duration = Duration::from_secs(10);
 /// Bytes that an answer may have.
 const MOST_BYTES: usize = 8 << 20;
 
-/// An HTTP API. What its address and header say of credentials is in no error and no log.
+/// An HTTP API. What its address and headers say of credentials is in no error and no log.
 #[derive(Clone)]
 pub(crate) struct Source {
     base: Url,
-    authorization: Option<HeaderValue>,
+    headers: HeaderMap,
     client: Client,
 }
 
@@ -38,45 +37,61 @@ impl Source {
         let authorization = authorization.map(HeaderValue::from_str).transpose();
         let mut authorization = authorization.map_err(|_| "sent with an authorization header of one line")?;
         authorization.iter_mut().for_each(|value| value.set_sensitive(true));
-        let client = Client::builder()
-            .connect_timeout(CONNECT_TIME)
-            .timeout(ANSWER_TIME)
-            .redirect(redirect::Policy::none())
-            .build();
+        let client =
+            Client::builder().connect_timeout(CONNECT_TIME).redirect(redirect::Policy::none()).build();
         Ok(Self {
             base: base.ok_or("an http(s) address")?,
-            authorization,
+            headers: authorization.map(|value| (AUTHORIZATION, value)).into_iter().collect(),
             client: client.map_err(|_| "usable: no HTTP client can be made")?,
         })
     }
 
-    /// Asks for a path below the address.
-    pub(super) async fn get<T: DeserializeOwned>(
+    /// The same with these headers, which count before those that there are.
+    pub(crate) fn with_headers(mut self, headers: HeaderMap) -> Self {
+        self.headers.extend(headers);
+        self
+    }
+
+    /// Asks for a path below the address. The answer must be there in this time.
+    pub(crate) async fn get<T: DeserializeOwned>(
         &self,
         path: &str,
         query: &[(&str, &str)],
+        time: Duration,
     ) -> Result<T, String> {
         let mut url = self.base.join(path).map_err(|_| "its address is wrong".to_owned())?;
         url.query_pairs_mut().extend_pairs(query);
-        let mut request = self.client.get(url);
-        if let Some(authorization) = &self.authorization {
-            request = request.header(AUTHORIZATION, authorization.clone());
-        }
+        let request = self.client.get(url).headers(self.headers.clone()).timeout(time);
         let response = request.send().await.map_err(|error| unreachable(&error))?;
         let status = response.status();
+        let body = read(response).await;
         if !status.is_success() {
-            return Err(format!("it answered {status}"));
+            let said = body.ok().and_then(|body| serde_json::from_slice::<Refusal>(&body).ok());
+            return Err(match said {
+                Some(Refusal { error }) => format!("it answered {status}: {error}"),
+                None => format!("it answered {status}"),
+            });
         }
-        let mut body = Vec::new();
-        let mut chunks = response.bytes_stream();
-        while let Some(chunk) = chunks.next().await {
-            body.extend_from_slice(&chunk.map_err(|error| unreachable(&error))?);
-            if body.len() > MOST_BYTES {
-                return Err(format!("its answer is larger than {} MiB", MOST_BYTES >> 20));
-            }
-        }
-        serde_json::from_slice(&body).map_err(|error| format!("its answer cannot be read: {error}"))
+        serde_json::from_slice(&body?).map_err(|error| format!("its answer cannot be read: {error}"))
     }
+}
+
+/// What an API says of what it does not do.
+#[derive(Deserialize)]
+struct Refusal {
+    error: String,
+}
+
+async fn read(response: Response) -> Result<Vec<u8>, String> {
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        body.extend_from_slice(&chunk.map_err(|error| unreachable(&error))?);
+        if body.len() > MOST_BYTES {
+            return Err(format!("its answer is larger than {} MiB", MOST_BYTES >> 20));
+        }
+    }
+    Ok(body)
 }
 
 /// The text of an error could have the address in it, and that a password.
