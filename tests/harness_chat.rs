@@ -2,99 +2,20 @@
 
 #![cfg(test)]
 
-use std::time::Duration;
+#[path = "harness_chat/bench.rs"]
+mod bench;
+#[path = "harness_chat/browser.rs"]
+mod browser;
+#[path = "harness_chat/bytes.rs"]
+mod bytes;
+#[path = "harness_chat/replicas.rs"]
+mod replicas;
+#[path = "harness_chat/tree.rs"]
+mod tree;
 
-use harness::{
-    client::{self, Frame, Stream},
-    components::has_program,
-    models::ScriptedOpenAi,
-    process::{Sleuth, Start},
-};
 use serde_json::{Value, json};
-use tempfile::TempDir;
-use tokio::{process::Command, time::timeout};
 
-/// Long enough for a loaded machine; never waited for in a passing test.
-const SOON: Duration = Duration::from_secs(40);
-
-struct Bench {
-    openai: ScriptedOpenAi,
-    sleuth: Sleuth,
-    _folder: TempDir,
-}
-
-impl Bench {
-    async fn start() -> Self {
-        let openai = ScriptedOpenAi::start().await.unwrap();
-        let folder = TempDir::new().unwrap();
-        let list = format!("gpt:\n  model: openai/gpt-4.1\n  api_key: sk\n  base_url: {}\n", openai.url());
-        let start = Start::serve().env("SLEUTH_DATA_DIR", folder.path().join("data"));
-        let sleuth = start.models(&list).unwrap().start().await.unwrap();
-        Self { openai, sleuth, _folder: folder }
-    }
-
-    async fn open(&self, script: &Value, permissions: Option<Value>) -> Chat {
-        let content = format!("look FAKE_LLM{script}");
-        let mut body = json!({"messages": [{"role": "user", "content": content}]});
-        if let Some(permissions) = permissions {
-            body["permissions"] = permissions;
-        }
-        let stream = Stream::open(&self.sleuth.url("/chat").unwrap(), &body).await.unwrap();
-        Chat { stream, seen: Vec::new() }
-    }
-
-    async fn answer(&self, session: &str, relay: &str, response: Value) -> (u16, Value) {
-        let url = self.sleuth.url(&format!("/chat/relay/{relay}")).unwrap();
-        let body = json!({"sessionId": session, "response": response});
-        let (status, answer) = client::post(&url, &body).await.unwrap();
-        (status.as_u16(), answer)
-    }
-}
-
-/// An open stream and what came of it.
-struct Chat {
-    stream: Stream,
-    seen: Vec<Frame>,
-}
-
-impl Chat {
-    /// Reads on until an event of this name, or to the end.
-    async fn until(&mut self, name: &str) -> Option<Value> {
-        loop {
-            let next = timeout(SOON, self.stream.next()).await.expect("an event").unwrap()?;
-            self.seen.push(next.clone());
-            if next.event == name {
-                return Some(next.data);
-            }
-        }
-    }
-
-    async fn end(&mut self) {
-        assert_eq!(self.until("no such event").await, None);
-    }
-
-    fn session(&self) -> &str {
-        self.seen[0].data["sessionId"].as_str().unwrap()
-    }
-
-    fn names(&self) -> Vec<&str> {
-        let names = self.seen.iter().map(|frame| frame.event.as_str());
-        names.filter(|name| !matches!(*name, "text" | "tool_progress")).collect()
-    }
-
-    fn outputs(&self) -> Vec<&Value> {
-        let results = self.seen.iter().filter(|frame| frame.event == "tool_result");
-        results.map(|frame| &frame.data["output"]).collect()
-    }
-}
-
-fn bash(command: &str) -> Value {
-    json!({"name": "bash", "args": {"command": command}})
-}
-
-fn steps(calls: &[&str]) -> Value {
-    json!({"steps": calls.iter().map(|call| vec![bash(call)]).collect::<Vec<_>>(), "answer": "done"})
-}
+use bench::{Bench, Chat, steps};
 
 #[tokio::test]
 async fn a_change_waits_for_a_person_and_runs_once_it_is_allowed() {
@@ -197,27 +118,4 @@ async fn an_agent_that_waits_does_not_hold_up_the_others() {
     for start in &starts[1..] {
         assert!(calls.iter().any(|call| call.data["id"] == start.data["parentId"]), "{start:?}");
     }
-}
-
-/// The client that was written from the API's document alone, in Node.
-#[tokio::test]
-async fn a_client_by_the_document_works_in_node() {
-    if !has_program("node") {
-        return;
-    }
-    let bench = Bench::start().await;
-    let client = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/harness/client.mjs");
-    let question = format!(
-        "look FAKE_LLM{}",
-        json!({"say": "I make it.", "steps": [[bash("mkdir one")]], "answer": "Made."})
-    );
-    let run = Command::new("node").args([client, &bench.sleuth.url("").unwrap(), &question]).output();
-    let output = timeout(SOON, run).await.expect("it ends").unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(seen["text"], "I make it.Made.", "{seen:#}");
-    assert_eq!(seen["relays"], json!([{"tool": "bash", "params": {"command": "mkdir one"}}]));
-    assert_eq!(seen["results"][0]["exitCode"], 0);
-    assert_eq!((&seen["reason"], &seen["models"][0]), (&json!("final"), &json!("gpt")));
-    assert_eq!(bench.openai.requests().len(), 2);
 }

@@ -54,6 +54,14 @@ impl Stream {
         Self::read(Client::new().post(url).json(body).send().await?).await
     }
 
+    /// Posts JSON again, and begins to read the event stream behind an event.
+    ///
+    /// # Errors
+    /// If the answer is not an event stream.
+    pub async fn resume(url: &str, body: &Value, after: &str) -> anyhow::Result<Self> {
+        Self::read(Client::new().post(url).header("Last-Event-ID", after).json(body).send().await?).await
+    }
+
     /// Begins to read the event stream at a URL.
     ///
     /// # Errors
