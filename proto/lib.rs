@@ -42,7 +42,7 @@ pub use generated::{
     account::v1 as account, agent::v1 as agent, cluster::v1 as cluster, executor::v1 as executor,
     session::v1 as session,
 };
-pub use names::SESSION_EVENTS;
+pub use names::{AUDIT_KINDS, SESSION_EVENTS};
 pub use transport::{Transport, Unreachable, transport};
 
 /// All file descriptors with their imports, for gRPC reflection and for the compatibility test.

@@ -1,6 +1,23 @@
-//! The protocol's names of a session's events.
+//! The names of a session's events, and of what an auditor sees.
 
-use crate::session::event::Data;
+use crate::{account::audit_entry::What, session::event::Data};
+
+/// The names of what happened in an account.
+pub const AUDIT_KINDS: [&str; 6] = ["asked", "began", "waits", "allowed", "ended", "closed"];
+
+impl What {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Asked(_) => "asked",
+            Self::Began(_) => "began",
+            Self::Waits(_) => "waits",
+            Self::Allowed(_) => "allowed",
+            Self::Ended(_) => "ended",
+            Self::Closed(_) => "closed",
+        }
+    }
+}
 
 /// All names, in the order of the catalogue.
 pub const SESSION_EVENTS: [&str; 50] = [

@@ -4,12 +4,15 @@
 
 #[path = "accounts/doors.rs"]
 mod doors;
+#[path = "accounts/sessions.rs"]
+mod sessions;
 #[path = "accounts/world.rs"]
 mod world;
 
 use std::collections::BTreeSet;
 
 use doors::{DOORS, Door};
+use reqwest::Method;
 use serde_json::{Value, json};
 use world::World;
 
@@ -33,6 +36,70 @@ async fn no_key_of_another_account_opens_anything_or_tells_what_there_is() {
     }
     assert!(attempts >= 200, "{attempts}");
     world.is_untouched(&real).await;
+}
+
+#[tokio::test]
+async fn no_key_of_another_account_opens_a_session_or_settles_a_call() {
+    let world = World::start().await;
+    let made: Value =
+        world.send(Method::POST, "/v1/sessions", &world.victim, &json!({}), &[]).await.json().await.unwrap();
+    let session = made["id"].as_str().unwrap();
+    let said = sessions::said("what FAKE_LLM{}");
+    let path = format!("/v1/sessions/{session}/messages");
+    assert!(world.send(Method::POST, &path, &world.victim, &said, &[]).await.status().is_success());
+    let before: Value =
+        world.get(&format!("/v1/sessions/{session}"), &world.victim).await.json().await.unwrap();
+    let nothing = "session_00000000000000000000000000000000";
+    let mut attempts = 0;
+    for intruder in &world.intruders {
+        for way in sessions::sessions() {
+            let seen = sessions::attempt(&world, &way, &intruder.key, session).await;
+            let unknown = sessions::attempt(&world, &way, &intruder.key, nothing).await;
+            let place = format!("{} {} as {}", way.0, way.1, intruder.name);
+            assert!(seen.0 >= 400, "{place}: {seen:?}");
+            assert_eq!(seen, unknown, "{place}");
+            attempts += 1;
+        }
+        let listed = world.get("/v1/sessions", &intruder.key).await.text().await.unwrap();
+        assert!(!listed.contains(session), "{}", intruder.name);
+        // The decision of another account is none, whatever it is about.
+        let (history, call) = world.waiting().await;
+        let stolen = json!({
+            "ask": "", "enable_tool_approval": true, "conversation_history": history,
+            "tool_decisions": [{ "tool_call_id": call, "approved": true }],
+        });
+        let taken = world.send(Method::POST, "/api/chat", &intruder.key, &stolen, &[]).await;
+        let (status, body) = (taken.status().as_u16(), taken.text().await.unwrap());
+        assert!(
+            status >= 400 || body.contains("could not be verified"),
+            "{}: {status} {body}",
+            intruder.name
+        );
+        attempts += 2;
+    }
+    assert!(attempts >= 150, "{attempts}");
+    let after: Value =
+        world.get(&format!("/v1/sessions/{session}"), &world.victim).await.json().await.unwrap();
+    assert_eq!((&after["id"], &after["title"]), (&before["id"], &before["title"]));
+}
+
+#[tokio::test]
+async fn the_client_of_robustas_document_runs_unchanged() {
+    let python = std::env::var("SLEUTH_TEST_PYTHON");
+    if !harness::components::has("requests", python.is_ok()) {
+        return;
+    }
+    let world = World::start().await;
+    let script = json!({ "rounds": 1, "say": "Let me look.", "answer": "All is well." });
+    let question = format!("Which pods are failing on cluster lab? FAKE_LLM{script}");
+    let client = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/robusta.py");
+    let url = world.sleuth.url("/api/holmes/acme/chat").unwrap();
+    let mut python = tokio::process::Command::new(python.unwrap());
+    let output = python.args([client, &url, &world.victim, &question]).output().await.unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines, ["AI: Let me look.", "Running tool: bash", "Final analysis: All is well."]);
 }
 
 #[tokio::test]
@@ -133,7 +200,21 @@ async fn robusta_asks_for_an_approval_and_goes_on_with_it() {
         assert!(kinds.contains(&kind), "{kind} is missing in {kinds:?}");
     }
     let allowed = trail.iter().find(|entry| entry["kind"] == "allowed").unwrap();
-    assert_eq!(allowed["by"], world.victim_id, "{allowed}");
+    assert_eq!((&allowed["by"], &allowed["cluster"]), (&json!(world.victim_id), &json!("lab")), "{allowed}");
+    for (filter, expected) in [
+        ("kinds=asked,ended", &["asked", "ended"][..]),
+        ("kinds=allowed&cluster=lab", &["allowed"]),
+        ("cluster=elsewhere", &[]),
+        ("principal=nobody", &[]),
+        ("until=2020-01-01T00:00:00Z", &[]),
+        ("since=2020-01-01T00:00:00Z&kinds=closed", &["closed"]),
+    ] {
+        let found = world.audit(&format!("acme&{filter}")).await;
+        let kinds: BTreeSet<_> = found.iter().map(|entry| entry["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, expected.iter().copied().collect(), "{filter}");
+    }
+    let bad = world.get_as_admin("/api/admin/audit?kinds=nonsense").await;
+    assert_eq!(bad, 400);
 }
 
 #[tokio::test]
@@ -156,10 +237,10 @@ async fn keys_end_and_rotate_while_the_server_runs() {
     let listed = world.sleuth_keys(&["list", "--account", "acme"]).await;
     assert!(!listed.to_string().contains(new_key), "a key is seen once");
 
-    let admin = world.admin(reqwest::Method::GET, "/api/admin/accounts", &Value::Null).await;
+    let admin = world.admin(Method::GET, "/api/admin/accounts", &Value::Null).await;
     assert_eq!(admin.0, 200);
     let off = json!({ "disabled": true });
-    assert_eq!(world.admin(reqwest::Method::PATCH, "/api/admin/accounts/acme", &off).await.0, 200);
+    assert_eq!(world.admin(Method::PATCH, "/api/admin/accounts/acme", &off).await.0, 200);
     assert_eq!(world.status("/api/model", new_key).await, 401);
 }
 
@@ -174,6 +255,20 @@ async fn a_key_that_comes_too_often_is_told_when_to_come_back() {
     let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
     assert_eq!(world.status("/api/model", &world.reader).await, 200, "another key has its own rate");
+}
+
+#[tokio::test]
+async fn a_key_has_a_number_of_runs_at_a_time() {
+    let world = World::with(&["--max-key-runs", "1"]).await;
+    let hanging = json!({ "ask": r#"what FAKE_LLM{"hang": true}"#, "stream": true });
+    let going_on = world.send(Method::POST, "/api/chat", &world.victim, &hanging, &[]).await;
+    assert_eq!(going_on.status(), 200);
+    let one_more = json!({ "ask": "what FAKE_LLM{}" });
+    let refused = world.send(Method::POST, "/api/chat", &world.victim, &one_more, &[]).await;
+    assert_eq!(refused.status(), 429);
+    assert!(refused.headers().contains_key("retry-after"), "{:?}", refused.headers());
+    let other = world.send(Method::POST, "/api/chat", &world.limited, &one_more, &[]).await;
+    assert_eq!(other.status(), 200, "another key of the account has its own");
 }
 
 /// Prints nothing: what a door is called is enough.

@@ -1,97 +1,25 @@
-//! A cluster that dials out: it joins once, answers questions, and comes back with what it runs when its link is cut.
+//! Clusters that dial out: they join once, answer questions, and come back with what they run when a link is cut.
 
 #![cfg(test)]
 
-use std::{fs, io::Write as _, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+#[path = "clusters/hubs.rs"]
+mod hubs;
+#[path = "clusters/world.rs"]
+mod world;
+
+use std::{fs, path::Path};
 
 use harness::{
-    models::ScriptedOpenAi,
+    models::{Script, ScriptedOpenAi},
     process::{Sleuth, Start, descendants},
 };
-use serde_json::json;
-use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
-    sync::watch,
-};
-use tonic::{Code, transport::Channel};
+use serde_json::{Value, json};
+use tonic::{Code, Request};
 use wire::{
-    account::{CreateKeyRequest, KeyKind, accounts_client::AccountsClient},
-    agent::{
-        ChatRequest, Event, ListClustersRequest, ToolResult, ToolStatus, agent_client::AgentClient,
-        event::Kind,
-    },
+    agent::{ChatRequest, Event, ToolResult, ToolStatus, event::Kind},
     cluster::{JoinRequest, cluster_link_client::ClusterLinkClient},
 };
-
-const SOON: Duration = Duration::from_secs(40);
-const TICK: Duration = Duration::from_millis(20);
-
-/// A way to an address that can be cut.
-struct Wire {
-    address: SocketAddr,
-    whole: Arc<watch::Sender<bool>>,
-}
-
-impl Wire {
-    async fn to(target: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let whole = Arc::new(watch::Sender::new(true));
-        let state = Arc::clone(&whole);
-        tokio::spawn(async move {
-            while let Ok((mut from, _)) = listener.accept().await {
-                let mut cut = state.subscribe();
-                if !*cut.borrow() {
-                    continue;
-                }
-                tokio::spawn(async move {
-                    let mut to = TcpStream::connect(target).await.unwrap();
-                    tokio::select! {
-                        _ = copy_bidirectional(&mut from, &mut to) => {}
-                        _ = cut.wait_for(|whole| !whole) => {}
-                    }
-                });
-            }
-        });
-        Self { address, whole }
-    }
-
-    fn set_whole(&self, whole: bool) {
-        self.whole.send_replace(whole);
-    }
-}
-
-async fn token(agent: &str, cluster: &str) -> String {
-    let mut accounts = AccountsClient::connect(agent.to_owned()).await.unwrap();
-    let request = CreateKeyRequest {
-        kind: KeyKind::Join.into(),
-        clusters: vec![cluster.to_owned()],
-        ..CreateKeyRequest::default()
-    };
-    accounts.create_key(request).await.unwrap().into_inner().secret
-}
-
-async fn executor(folder: &Path, agent: SocketAddr, token: &str) -> Sleuth {
-    let url = format!("http://{agent}");
-    let start = Start::new(["executor", "--connect", &url, "--cluster", "prod", "--name", "one"]);
-    let start = start.env("SLEUTH_EXECUTOR_STATE", folder.join("state")).env("SLEUTH_JOIN_TOKEN", token);
-    start.start().await.unwrap()
-}
-
-async fn connected(agent: &mut AgentClient<Channel>) -> Vec<String> {
-    let answer = agent.list_clusters(ListClustersRequest { caller: None }).await.unwrap().into_inner();
-    answer.clusters.into_iter().map(|cluster| cluster.name).filter(|name| name != "local").collect()
-}
-
-async fn until_connected(agent: &mut AgentClient<Channel>, clusters: &[&str]) {
-    let reached = async {
-        while connected(agent).await != clusters {
-            tokio::time::sleep(TICK).await;
-        }
-    };
-    tokio::time::timeout(SOON, reached).await.unwrap();
-}
+use world::{SOON, TICK, Wire, agent, events, executor, hub, key, question, say_done, until_connected};
 
 fn waiting(executor: &Sleuth) -> usize {
     let all = descendants(executor.id().unwrap());
@@ -107,15 +35,8 @@ async fn until_waiting(executor: &Sleuth) {
     tokio::time::timeout(SOON, reached).await.unwrap();
 }
 
-fn question(file: &Path, cluster: &str) -> ChatRequest {
-    let command = format!("tail -f {} | grep -m 1 done", file.display());
-    let call = json!({ "name": "bash", "args": { "command": command, "suggested_prefixes": ["tail"] } });
-    let script = json!({ "steps": [[call]] });
-    ChatRequest {
-        question: format!("look FAKE_LLM{script}"),
-        cluster: cluster.to_owned(),
-        ..ChatRequest::default()
-    }
+fn following(file: &Path) -> Value {
+    json!({ "command": format!("tail -f {} | grep -m 1 done", file.display()) })
 }
 
 /// The result of the only call.
@@ -131,43 +52,32 @@ async fn result(mut events: tonic::Streaming<Event>) -> ToolResult {
     tokio::time::timeout(SOON, found).await.unwrap()
 }
 
-/// Lets the command end: `tail` notices that nobody listens when it writes once more.
-async fn say_done(file: &Path) {
-    loop {
-        let mut file = fs::OpenOptions::new().append(true).open(file).unwrap();
-        writeln!(file, "done").unwrap();
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-}
-
 #[tokio::test]
 async fn a_cluster_dials_out_and_comes_back_with_what_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let (folder, file) = (folder.path(), folder.path().join("file"));
     fs::write(&file, "").unwrap();
     let openai = ScriptedOpenAi::start().await.unwrap();
-    let models = format!("gpt:\n  model: openai/gpt-4.1\n  api_key: sk-test\n  base_url: {}\n", openai.url());
-    let hub = Start::new(["agent", "--grpc", "127.0.0.1:0", "--executor", "unix:/nonexistent"]);
-    let hub = hub.models(&models).unwrap().start().await.unwrap();
-    let mut agent = AgentClient::connect(hub.grpc().unwrap()).await.unwrap();
-    let nobody = agent.chat(question(&file, "prod")).await.unwrap_err();
+    let hub = hub(&openai, &[]).await;
+    let mut agent = agent(&hub).await;
+    let nobody = agent.chat(question(&[following(&file)], "prod")).await.unwrap_err();
     assert_eq!(nobody.code(), Code::NotFound, "{nobody:?}");
     assert!(nobody.message().contains("connected are: none"), "{nobody:?}");
 
     let wire = Wire::to(hub.address("grpc").unwrap()).await;
-    let token = token(&hub.grpc().unwrap(), "prod").await;
-    let executor = executor(folder, wire.address, &token).await;
+    let token = key(&hub, &["prod"], true).await;
+    let executor = executor(folder, wire.address, "prod", &token).await;
     until_connected(&mut agent, &["prod"]).await;
     let mut links = ClusterLinkClient::connect(hub.grpc().unwrap()).await.unwrap();
     let again = links.join(JoinRequest { token: token.clone() }).await.unwrap_err();
     assert_eq!(again.code(), Code::Unauthenticated, "a token counts once");
 
-    let events = agent.chat(question(&file, "prod")).await.unwrap().into_inner();
+    let events = agent.chat(question(&[following(&file)], "prod")).await.unwrap().into_inner();
     until_waiting(&executor).await;
-    wire.set_whole(false);
+    wire.cut();
     until_connected(&mut agent, &[]).await;
     assert_eq!(waiting(&executor), 1, "it goes on while nobody can see it");
-    wire.set_whole(true);
+    wire.lead(hub.address("grpc").unwrap());
     until_connected(&mut agent, &["prod"]).await;
     assert_eq!(waiting(&executor), 1, "and it is not begun again");
     let ended = tokio::select! {
@@ -178,7 +88,119 @@ async fn a_cluster_dials_out_and_comes_back_with_what_it_runs() {
 
     executor.stop().await.unwrap();
     until_connected(&mut agent, &[]).await;
-    let executor = self::executor(folder, wire.address, &token).await;
+    let executor = self::executor(folder, wire.address, "prod", &token).await;
     until_connected(&mut agent, &["prod"]).await;
     assert!(executor.id().is_some(), "the key that it kept counts, not the token that is used up");
+}
+
+/// Where each call ran, and what it printed or why it did not run.
+fn calls(events: &[Event]) -> Vec<(String, String)> {
+    let at = |id: &str| {
+        let found = events.iter().find_map(|event| match &event.kind {
+            Some(Kind::ToolStarted(started)) if started.call.as_ref().is_some_and(|call| call.id == id) => {
+                Some(started.cluster.clone())
+            }
+            _ => None,
+        });
+        found.unwrap_or_default()
+    };
+    let ended = events.iter().filter_map(|event| match &event.kind {
+        Some(Kind::ToolFinished(finished)) => {
+            Some((&finished.call_id, finished.result.clone().unwrap_or_default()))
+        }
+        _ => None,
+    });
+    ended
+        .map(|(id, result)| {
+            let text = if result.error.is_empty() { result.data } else { result.error };
+            (at(id), text.lines().last().unwrap_or_default().to_owned())
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn a_question_looks_at_several_clusters_and_a_key_at_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let openai = ScriptedOpenAi::start().await.unwrap();
+    let hub = hub(&openai, &[]).await;
+    let mut agent = agent(&hub).await;
+    let mut executors = Vec::new();
+    for cluster in ["eu", "us"] {
+        let token = key(&hub, &[cluster], true).await;
+        executors.push(executor(folder.path(), hub.address("grpc").unwrap(), cluster, &token).await);
+    }
+    until_connected(&mut agent, &["eu", "us"]).await;
+
+    let at = |cluster: &str| json!({ "command": "printenv WHERE", "cluster": cluster });
+    let asked = question(&[at("us"), at("eu"), at("local"), json!({ "command": "printenv WHERE" })], "");
+    let run = events(agent.chat(asked.clone()).await.unwrap().into_inner()).await;
+    let seen = calls(&run);
+    assert_eq!(seen[0], ("us".to_owned(), "at-us".to_owned()));
+    assert_eq!(seen[1], ("eu".to_owned(), "at-eu".to_owned()));
+    assert!(seen[2].0.is_empty() && seen[2].1.contains("There is no cluster `local`"), "{seen:?}");
+    assert!(seen[3].1.contains("must be one of `eu`, `us`"), "{seen:?}");
+    let told = &openai.requests()[0].body;
+    let bash =
+        told["tools"].as_array().unwrap().iter().find(|tool| tool["function"]["name"] == "bash").unwrap();
+    let parameters = &bash["function"]["parameters"];
+    assert_eq!(parameters["properties"]["cluster"]["enum"], json!(["eu", "us"]));
+    assert!(parameters["required"].as_array().unwrap().contains(&json!("cluster")), "{parameters}");
+    assert!(told["messages"][0].to_string().contains("several Kubernetes clusters: `eu`, `us`"));
+
+    // A key for one cluster has no choice, and whatever it says goes there.
+    let bearer = format!("Bearer {}", key(&hub, &["eu"], false).await);
+    let with_key = |asked: ChatRequest| {
+        let mut request = Request::new(asked);
+        request.metadata_mut().insert("authorization", bearer.parse().unwrap());
+        request
+    };
+    let run = events(agent.chat(with_key(asked.clone())).await.unwrap().into_inner()).await;
+    let seen = calls(&run);
+    assert!(seen.iter().all(|(cluster, _)| cluster == "eu"), "{seen:?}");
+    assert!(seen.iter().all(|(_, text)| text == "at-eu" || text.contains("cluster")), "{seen:?}");
+    let named = agent.chat(with_key(ChatRequest { cluster: "us".to_owned(), ..asked })).await.unwrap_err();
+    assert_eq!(named.code(), Code::PermissionDenied, "{named:?}");
+}
+
+#[tokio::test]
+async fn a_model_may_only_choose_among_the_connected_clusters() {
+    let folder = tempfile::tempdir().unwrap();
+    let openai = ScriptedOpenAi::start().await.unwrap();
+    let hub = hub(&openai, &[]).await;
+    let gateway = Start::new(["gateway", "--http", "127.0.0.1:0", "--agent", &hub.grpc().unwrap()]);
+    let gateway = gateway.start().await.unwrap();
+    let mut executors = Vec::new();
+    for cluster in ["eu", "us"] {
+        let token = key(&hub, &[cluster], true).await;
+        executors.push(executor(folder.path(), hub.address("grpc").unwrap(), cluster, &token).await);
+    }
+    until_connected(&mut agent(&hub).await, &["eu", "us"]).await;
+    let url = gateway.url("/api/holmes/default/chat").unwrap();
+    for (question, said, expected) in [
+        ("Why is checkout slow?", "us", Ok("us")),
+        ("Why is checkout slow?", "`eu`.", Ok("eu")),
+        ("Why is checkout slow on eu?", "us", Ok("eu")),
+        ("Why is checkout slow?", "none", Err("eu, us")),
+        ("Why is checkout slow?", "mars", Err("eu, us")),
+        ("Why is checkout slow?", "us or eu", Err("eu, us")),
+    ] {
+        openai.say_by_default(Script { answer: said.into(), ..Script::default() });
+        let body = json!({ "ask": question, "payload": { "pod": "web-1" } });
+        let answer = reqwest::Client::new().post(&url).json(&body).send().await.unwrap();
+        let status = answer.status().as_u16();
+        let answer: Value = answer.json().await.unwrap();
+        match expected {
+            Ok(cluster) => {
+                assert_eq!((status, &answer["cluster_id"]), (200, &json!(cluster)), "{said}: {answer}");
+            }
+            Err(listed) => {
+                assert_eq!(
+                    (status, &answer["error_code"]),
+                    (400, &json!("CLUSTER_ERROR")),
+                    "{said}: {answer}"
+                );
+                assert!(answer["msg"].as_str().unwrap().contains(listed), "{answer}");
+            }
+        }
+    }
 }

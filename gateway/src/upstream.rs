@@ -11,7 +11,7 @@ use wire::{
     agent::{
         Caller, CancelRunRequest, ChatRequest, DecideOutcome, DecideRequest, Event, GetReadinessRequest,
         GetReadinessResponse, GetRunRequest, ListClustersRequest, ListModelsRequest, ListRunsRequest,
-        ModelInfo, RunInfo, RunState, WatchRequest, agent_client::AgentClient,
+        ModelInfo, NameClusterRequest, RunInfo, RunState, WatchRequest, agent_client::AgentClient,
     },
 };
 
@@ -116,6 +116,12 @@ impl Upstream {
         let request = request(ListClustersRequest { caller: Some(caller.clone()) }, DEADLINE);
         let response = within(self.agent().list_clusters(request)).await?;
         Ok(response.into_inner().clusters.into_iter().map(|cluster| cluster.name).collect())
+    }
+
+    /// The one of some clusters that a model takes a text to be about.
+    pub(crate) async fn name_cluster(&self, asked: NameClusterRequest) -> Result<Option<String>, Status> {
+        let response = within(self.agent().name_cluster(request(asked, DEADLINE))).await?;
+        Ok(Some(response.into_inner().cluster).filter(|name| !name.is_empty()))
     }
 
     /// Whether questions can be answered, and what is missing if not.

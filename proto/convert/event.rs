@@ -102,11 +102,12 @@ impl From<EventKind> for Kind {
                 message: Some(assistant.message.into()),
                 finish_reason: assistant.finish_reason,
             }),
-            EventKind::ToolStarted { call, description, toolset, gate } => {
+            EventKind::ToolStarted { call, description, toolset, cluster, gate } => {
                 Self::ToolStarted(wire::ToolStarted {
                     call: Some(call.into()),
                     description,
                     toolset: toolset.unwrap_or_default(),
+                    cluster: cluster.unwrap_or_default(),
                     gate: wire::ToolGate::from(gate).into(),
                 })
             }
@@ -142,11 +143,12 @@ impl From<EventKind> for Kind {
                     policy_version: approval.policy,
                 })
             }
-            EventKind::CallApproved { call, description, toolset, permission } => {
+            EventKind::CallApproved { call, description, toolset, cluster, permission } => {
                 Self::CallApproved(wire::CallApproved {
                     call: Some(call.into()),
                     description,
                     toolset: toolset.unwrap_or_default(),
+                    cluster: cluster.unwrap_or_default(),
                     run_id: permission.run.as_str().to_owned(),
                     grant: permission.grant,
                     standing_grants: permission.standing,
@@ -266,6 +268,7 @@ impl TryFrom<Kind> for EventKind {
                 call: started.call.ok_or(Malformed("a started tool call is empty"))?.try_into()?,
                 description: started.description,
                 toolset: non_empty(started.toolset),
+                cluster: non_empty(started.cluster),
             },
             Kind::ToolOutput(output) => Self::ToolOutput {
                 stream: output.stream().try_into()?,
@@ -306,6 +309,7 @@ impl TryFrom<Kind> for EventKind {
                 call: approved.call.ok_or(Malformed("an approved tool call is empty"))?.try_into()?,
                 description: approved.description,
                 toolset: non_empty(approved.toolset),
+                cluster: non_empty(approved.cluster),
                 permission: Permission {
                     run: RunId::new(approved.run_id),
                     grant: approved.grant,

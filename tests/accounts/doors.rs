@@ -158,7 +158,7 @@ async fn grpc(world: &World, rpc: Rpc, key: &str, run: &str) -> Seen {
             agent.decide(asked).await.map(|_| String::new())
         }
         Rpc::Audit => {
-            let asked = AuditRequest { account: "acme".to_owned(), runs: 0, run_id };
+            let asked = AuditRequest { account: "acme".to_owned(), run_id, ..Default::default() };
             accounts.audit(asked).await.map(|_| String::new())
         }
         Rpc::List => {

@@ -198,6 +198,10 @@ impl World {
         assert_eq!(states, ["finished", "running", "suspended"]);
     }
 
+    pub(crate) async fn get_as_admin(&self, path: &str) -> u16 {
+        self.status(path, &self.admin).await
+    }
+
     pub(crate) async fn audit(&self, account: &str) -> Vec<Value> {
         let lines =
             self.get(&format!("/api/admin/audit?account={account}"), &self.admin).await.text().await.unwrap();

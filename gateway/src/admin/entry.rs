@@ -10,6 +10,7 @@ struct Line<'a> {
     run_id: &'a str,
     position: u64,
     principal: &'a str,
+    cluster: &'a str,
     #[serde(flatten)]
     what: Happened<'a>,
 }
@@ -20,6 +21,7 @@ enum Happened<'a> {
     Asked {
         question: &'a str,
         model: &'a str,
+        clusters: &'a [String],
     },
     Began {
         call_id: &'a str,
@@ -63,6 +65,7 @@ pub(super) fn line(entry: &AuditEntry) -> String {
         run_id: &entry.run_id,
         position: entry.position,
         principal: &entry.principal,
+        cluster: &entry.cluster,
         what: happened(entry.what.as_ref()),
     };
     // Serializing plain structs into memory cannot fail.
@@ -71,7 +74,9 @@ pub(super) fn line(entry: &AuditEntry) -> String {
 
 fn happened(what: Option<&What>) -> Happened<'_> {
     match what {
-        Some(What::Asked(asked)) => Happened::Asked { question: &asked.question, model: &asked.model },
+        Some(What::Asked(asked)) => {
+            Happened::Asked { question: &asked.question, model: &asked.model, clusters: &asked.clusters }
+        }
         Some(What::Began(began)) => Happened::Began {
             call_id: &began.call_id,
             tool: &began.tool,

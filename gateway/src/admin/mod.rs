@@ -166,6 +166,12 @@ struct Which {
     account: String,
     runs: u32,
     run_id: String,
+    principal: String,
+    cluster: String,
+    /// Names, separated by commas.
+    kinds: String,
+    since: Option<String>,
+    until: Option<String>,
 }
 
 /// `GET /api/admin/accounts`.
@@ -253,17 +259,20 @@ async fn rotate_key(
     Ok(Json(KeyJson::new(made.key.unwrap_or_default(), Some(made.secret))))
 }
 
-/// `GET /api/admin/audit?account=ID&runs=N&run_id=ID`: one JSON object a line, as they are read from the logs. Only an
-/// administrator sees other accounts than their own.
+/// `GET /api/admin/audit?account=ID&runs=N&run_id=ID&principal=ID&cluster=NAME&kinds=A,B&since=TIME&until=TIME`: one
+/// JSON object a line, as they are read from the logs. Only an administrator sees other accounts than their own.
 async fn audit(
     State(shared): State<Arc<Shared>>,
     Extension(asker): Extension<Asker>,
     which: Result<Query<Which>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Which { account, runs, run_id } = query(which)?;
+    let Which { account, runs, run_id, principal, cluster, kinds, since, until } = query(which)?;
+    let kinds = kinds.split(',').filter(|kind| !kind.is_empty()).map(str::to_owned).collect();
+    let (since, until) = (time(since)?, time(until)?);
     let may_choose = asker.scopes.allow(Scope::Admin) && !account.is_empty();
     let account = if may_choose { account } else { asker.caller.account };
-    let trail = request(AuditRequest { account, runs, run_id }, shared.config.answer_deadline);
+    let asked = AuditRequest { account, runs, run_id, principal, cluster, kinds, since, until };
+    let trail = request(asked, shared.config.answer_deadline);
     let entries = within(shared.upstream.accounts().audit(trail)).await?.into_inner();
     let lines = entries.map(|entry| entry.map(|entry| entry::line(&entry)));
     Ok(([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(lines)).into_response())
@@ -277,6 +286,11 @@ async fn read<T: DeserializeOwned + Default>(asked: Request, shared: &Shared) ->
     }
     serde_json::from_slice(&body)
         .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, &format!("The body cannot be read: {error}")))
+}
+
+fn time(text: Option<String>) -> Result<Option<prost_types::Timestamp>, Problem> {
+    let bad = |_| Problem::new(StatusCode::BAD_REQUEST, "since, until: write a time as 2030-01-31T12:00:00Z");
+    text.map(|text| text.parse().map_err(bad)).transpose()
 }
 
 fn query(which: Result<Query<Which>, QueryRejection>) -> Result<Which, Problem> {

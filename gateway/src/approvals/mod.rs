@@ -60,7 +60,7 @@ impl Approvals {
             return None;
         }
         let (session, tool) = (session.to_owned(), call.tool.clone());
-        let scope = StandingScope { session, tool, prefixes, rules: Vec::new() };
+        let scope = StandingScope { session, tool, prefixes, rules: Vec::new(), target: call.target.clone() };
         Some(grants::allow(&self.key, Scope::Standing(scope), by))
     }
 
@@ -73,6 +73,7 @@ impl Approvals {
                 tool: rule.tool.clone(),
                 prefixes: Vec::new(),
                 rules: vec![patterns],
+                target: String::new(),
             };
             grants::allow(&self.key, Scope::Standing(scope), by)
         };
@@ -111,7 +112,7 @@ mod tests {
         let Some(Scope::Standing(scope)) = grants::verify(&keys, &standing, BY.now).unwrap().scope else {
             panic!("no standing grant")
         };
-        assert_eq!(scope.prefixes, ["mkdir"]);
+        assert_eq!((scope.prefixes.as_slice(), scope.target.as_str()), (&["mkdir".to_owned()][..], "host"));
         assert_eq!(approvals.session(&standing, BY).as_deref(), Some("s"));
         assert_eq!(approvals.session(&standing, Decider { account: "other", ..BY }), None);
         assert_eq!(approvals.session(&standing, Decider { now: BY.now + 24 * 3600, ..BY }), None);

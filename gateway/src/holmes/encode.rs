@@ -109,7 +109,7 @@ impl Encoder {
             EventKind::ApprovalRequested { call, approval } => {
                 self.approval_requested(&event.run, &call, approval, event.time)
             }
-            EventKind::CallApproved { call, description, toolset, permission } => {
+            EventKind::CallApproved { call, description, toolset, permission, cluster: _ } => {
                 if !permission.standing.is_empty() {
                     self.marks.standing.insert(call.id.clone(), permission.standing);
                 }

@@ -2,6 +2,8 @@
 
 use http::StatusCode;
 use serde_json::{Map, Value};
+use tonic::Code;
+use wire::agent::NameClusterRequest;
 
 use crate::{asker::Asker, problem::Problem, state::Shared};
 
@@ -39,7 +41,41 @@ impl From<Unresolved> for Failure {
 pub(super) async fn choose(about: &About, asker: &Asker, shared: &Shared) -> Result<String, Failure> {
     permitted(about.cluster_id.as_deref(), &asker.caller.clusters)?;
     let connected = connected(asker, shared).await?;
-    Ok(resolve(about, &connected)?)
+    match resolve(about, &connected) {
+        Err(Unresolved::Ambiguous(among)) => {
+            let named = by_model(about, &among, asker, shared).await?;
+            Ok(named.ok_or(Unresolved::Ambiguous(among))?)
+        }
+        resolved => Ok(resolved?),
+    }
+}
+
+/// What a model makes of the payload and the question, if that is the name of one of these.
+async fn by_model(
+    about: &About,
+    among: &[String],
+    asker: &Asker,
+    shared: &Shared,
+) -> Result<Option<String>, Problem> {
+    let payload = about.payload.as_ref().filter(|payload| !payload.is_empty());
+    // A map with text keys can always be written.
+    let payload = payload.map(|payload| serde_json::to_string_pretty(payload).unwrap_or_default());
+    let texts: Vec<_> = payload.into_iter().chain(about.ask.clone()).collect();
+    if texts.iter().all(String::is_empty) {
+        return Ok(None);
+    }
+    let asked = NameClusterRequest {
+        caller: Some(asker.caller.clone()),
+        text: texts.join("\n\n"),
+        clusters: among.to_vec(),
+        model: about.model.clone().unwrap_or_default(),
+    };
+    let named = match shared.upstream.name_cluster(asked).await {
+        // An agent that is older does not ask models.
+        Err(status) if status.code() == Code::Unimplemented => None,
+        named => named?,
+    };
+    Ok(named.filter(|name| among.contains(name)))
 }
 
 /// The clusters that are connected now and that the key is for.
@@ -60,7 +96,8 @@ fn permitted(named: Option<&str>, only: &[String]) -> Result<(), Unresolved> {
     }
 }
 
-/// The documented order: what the request names, what its payload names, what its question names, what is the only one.
+/// The documented order but for the model: what the request names, what its payload names, what its question names, what
+/// is the only one.
 /// Names that are not connected count only where the request itself names them.
 fn resolve(about: &About, connected: &[String]) -> Result<String, Unresolved> {
     if connected.is_empty() {

@@ -16,6 +16,7 @@ pub(super) struct About {
     pub(super) ask: Option<String>,
     pub(super) cluster_id: Option<String>,
     pub(super) payload: Option<Map<String, Value>>,
+    pub(super) model: Option<String>,
 }
 
 /// What a body says of its cluster. The question is read once it is known that this cluster may be asked about.

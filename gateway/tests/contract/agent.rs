@@ -225,6 +225,13 @@ impl Agent for Stage {
         Ok(Response::new(DecideResponse { outcome: outcome.into() }))
     }
 
+    async fn name_cluster(
+        &self,
+        _: Request<wire::agent::NameClusterRequest>,
+    ) -> Result<Response<wire::agent::NameClusterResponse>, Status> {
+        Err(Status::unimplemented("no model is asked"))
+    }
+
     async fn list_clusters(
         &self,
         _: Request<ListClustersRequest>,

@@ -246,6 +246,7 @@ async fn what_is_allowed_for_later_travels_with_the_history() {
             tool: "bash".to_owned(),
             prefixes: vec!["mkdir".to_owned()],
             rules: Vec::new(),
+            target: String::new(),
         };
         let now = runtime::clock::unix_nanos() / 1_000_000_000;
         let by = grants::Decider { account: "default", principal: "", now };
@@ -266,6 +267,7 @@ async fn what_is_allowed_for_later_travels_with_the_history() {
             call: waits,
             description: "mkdir x".to_owned(),
             toolset: Some("bash".to_owned()),
+            cluster: None,
             permission,
         },
         EventKind::ToolFinished {

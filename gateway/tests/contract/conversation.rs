@@ -64,6 +64,7 @@ pub(crate) fn tool_started(call: ToolCall, description: &str, toolset: Option<&s
         call,
         description: description.to_owned(),
         toolset: toolset.map(str::to_owned),
+        cluster: None,
         gate: Gate::Open,
     }
 }

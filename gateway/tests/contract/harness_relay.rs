@@ -33,6 +33,7 @@ async fn world_with(calls: &[&str], prefixes: &[&str]) -> World {
             call,
             description: String::new(),
             toolset: None,
+            cluster: None,
             gate: Gate::Waits,
         });
         kinds.push(EventKind::ApprovalRequested { call: CallId::new(*id), approval });

@@ -191,6 +191,7 @@ async fn cuts_and_runbooks_of_the_run_are_named() {
         call: fetch.clone(),
         description: String::new(),
         toolset: None,
+        cluster: None,
         gate: Gate::Open,
     };
     let ends = EventKind::ToolFinished { call: fetch.id, result };

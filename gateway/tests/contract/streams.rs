@@ -153,6 +153,7 @@ async fn a_reader_that_stops_reading_holds_nothing_up_and_is_dropped() {
         call: call("c", "bash", "{}"),
         description,
         toolset: None,
+        cluster: None,
         gate: Gate::Open,
     };
     let most = 20_000;

@@ -1,8 +1,8 @@
 //! What was asked and done in an account, read from the logs of its runs. Nothing is kept beside them.
 
-use std::{num::NonZeroUsize, sync::Arc};
+use std::{collections::HashMap, num::NonZeroUsize, sync::Arc};
 
-use domain::{Event, EventKind, LogId, ToolStatus};
+use domain::{CallId, Event, EventKind, LogId, Timestamp, ToolStatus};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream, stream::BoxStream};
 use prost::Message as _;
 use store::{Kind, Query, Store};
@@ -15,12 +15,35 @@ use wire::{
 /// Events of a log that are read at a time.
 const PAGE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(255);
 
+/// What is wanted of a trail. What is empty asks for everything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Filter {
+    pub(crate) principal: String,
+    pub(crate) cluster: String,
+    pub(crate) kinds: Vec<String>,
+    pub(crate) since: Option<Timestamp>,
+    pub(crate) until: Option<Timestamp>,
+}
+
+impl Filter {
+    fn wants(&self, entry: &AuditEntry, time: Timestamp) -> bool {
+        let is = |wanted: &str, found: &str| wanted.is_empty() || wanted == found;
+        let kind = entry.what.as_ref().map_or("", What::name);
+        is(&self.principal, &entry.principal)
+            && is(&self.cluster, &entry.cluster)
+            && (self.kinds.is_empty() || self.kinds.iter().any(|wanted| wanted == kind))
+            && self.since.is_none_or(|since| since <= time)
+            && self.until.is_none_or(|until| time < until)
+    }
+}
+
 /// The entries of an account's runs and sessions, newest first, or of one of them.
 pub(crate) async fn trail(
     store: Arc<dyn Store>,
     account: String,
     limit: u32,
     run: String,
+    filter: Filter,
 ) -> Result<BoxStream<'static, Result<AuditEntry, Status>>, Status> {
     let logs = if run.is_empty() {
         newest(&*store, &account, limit).await.map_err(|error| unavailable(&error))?
@@ -34,7 +57,9 @@ pub(crate) async fn trail(
             Err(error) => return Err(unavailable(&error)),
         }
     };
-    let runs = stream::iter(logs).flat_map(move |log| run_trail(Arc::clone(&store), account.clone(), log));
+    let filter = Arc::new(filter);
+    let runs = stream::iter(logs)
+        .flat_map(move |log| run_trail(Arc::clone(&store), account.clone(), log, Arc::clone(&filter)));
     Ok(runs.boxed())
 }
 
@@ -54,6 +79,7 @@ fn run_trail(
     store: Arc<dyn Store>,
     account: String,
     log: LogId,
+    filter: Arc<Filter>,
 ) -> impl futures_util::Stream<Item = Result<AuditEntry, Status>> {
     let pages = stream::try_unfold(0, move |after| {
         let (store, log) = (Arc::clone(&store), log.clone());
@@ -66,21 +92,58 @@ fn run_trail(
             Ok(page.last().map(|event| event.position).map(|last| (page, last)))
         }
     });
-    let mut principal = String::new();
+    let mut reader = Reader { account, ..Reader::default() };
     pages.map_ok(|page| stream::iter(page.into_iter().map(Ok))).try_flatten().try_filter_map(move |event| {
-        if let EventKind::RunStarted(started) = &event.kind {
-            principal.clone_from(&started.principal);
-        }
-        let entry = what(&event).map(|what| AuditEntry {
-            time: Some(wire::time(event.time)),
-            account: account.clone(),
-            run_id: event.run.as_str().to_owned(),
-            position: event.position,
-            principal: principal.clone(),
-            what: Some(what),
-        });
+        let entry = reader.entry(&event).filter(|entry| filter.wants(entry, event.time));
         std::future::ready(Ok(entry))
     })
+}
+
+/// What is known of a run from its entries before.
+#[derive(Debug, Default)]
+struct Reader {
+    account: String,
+    principal: String,
+    /// The only cluster that the run looks at.
+    cluster: String,
+    /// Where its calls run.
+    calls: HashMap<CallId, String>,
+}
+
+impl Reader {
+    fn entry(&mut self, event: &Event) -> Option<AuditEntry> {
+        if let EventKind::RunStarted(started) = &event.kind {
+            self.principal.clone_from(&started.principal);
+            self.cluster.clone_from(&started.setup.cluster);
+        }
+        let what = what(event)?;
+        Some(AuditEntry {
+            time: Some(wire::time(event.time)),
+            account: self.account.clone(),
+            run_id: event.run.as_str().to_owned(),
+            position: event.position,
+            principal: self.principal.clone(),
+            cluster: self.place(&event.kind),
+            what: Some(what),
+        })
+    }
+
+    fn place(&mut self, event: &EventKind) -> String {
+        let found = match event {
+            EventKind::ToolStarted { call, cluster, .. } | EventKind::CallApproved { call, cluster, .. } => {
+                let cluster = cluster.clone().unwrap_or_default();
+                self.calls.insert(call.id.clone(), cluster.clone());
+                Some(cluster)
+            }
+            EventKind::ApprovalRequested { call, .. } | EventKind::CallAllowed { call, .. } => {
+                self.calls.get(call).cloned()
+            }
+            EventKind::ToolFinished { call, .. } => self.calls.remove(call),
+            EventKind::CallResolved { call, .. } => self.calls.remove(&call.id),
+            _ => None,
+        };
+        found.unwrap_or_else(|| self.cluster.clone())
+    }
 }
 
 /// What an event says to an auditor.
@@ -89,6 +152,7 @@ fn what(event: &Event) -> Option<What> {
         EventKind::RunStarted(started) => What::Asked(entry::Asked {
             question: started.messages.last().map(domain::Message::joined_text).unwrap_or_default(),
             model: started.model.clone(),
+            clusters: started.setup.clusters.clone(),
         }),
         EventKind::ToolStarted { call, description, .. } => What::Began(entry::Began {
             call_id: call.id.to_string(),

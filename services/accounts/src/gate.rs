@@ -73,10 +73,14 @@ fn need(path: &str) -> Need {
     match (service, method) {
         // Clusters have keys of another kind, which that service checks by itself.
         ("grpc.health.v1.Health" | "sleuth.cluster.v1.ClusterLink", _) => Need::Nothing,
+        // So have agents that share a store, for each other's executors.
+        ("sleuth.executor.v1.ToolExecutor", _) => Need::Nothing,
         ("grpc.reflection.v1.ServerReflection" | "grpc.reflection.v1alpha.ServerReflection", _) => {
             Need::AnyKey
         }
-        ("sleuth.agent.v1.Agent", "Chat" | "CancelRun" | "Decide" | "Steer") => Need::Scope(Scope::Ask),
+        ("sleuth.agent.v1.Agent", "Chat" | "NameCluster" | "CancelRun" | "Decide" | "Steer") => {
+            Need::Scope(Scope::Ask)
+        }
         (
             "sleuth.agent.v1.Agent",
             "Watch" | "ListModels" | "ListTools" | "ListRuns" | "ListClusters" | "GetRun" | "GetReadiness",

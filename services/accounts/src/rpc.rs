@@ -136,7 +136,14 @@ impl Accounts for Service {
         let own = request.extensions().get::<Caller>().map(|caller| caller.account.clone());
         let may_see_all =
             request.extensions().get::<Scopes>().is_none_or(|scopes| scopes.allow(Scope::Admin));
-        let AuditRequest { account, runs, run_id } = request.into_inner();
+        let AuditRequest { account, runs, run_id, principal, cluster, kinds, since, until } =
+            request.into_inner();
+        let (since, until) = (since.map(convert::time).transpose()?, until.map(convert::time).transpose()?);
+        if let Some(unknown) = kinds.iter().find(|kind| !wire::AUDIT_KINDS.contains(&kind.as_str())) {
+            let known = wire::AUDIT_KINDS.join(", ");
+            return Err(Status::invalid_argument(format!("kinds: `{unknown}` is none of {known}")));
+        }
+        let filter = audit::Filter { principal, cluster, kinds, since, until };
         let account = match own {
             Some(own) if account.is_empty() || !may_see_all => own,
             Some(_) | None => convert::named(account),
@@ -145,7 +152,7 @@ impl Accounts for Service {
             0 => 100,
             runs => runs.min(1000),
         };
-        let trail = audit::trail(self.registry.store.clone(), account, limit, run_id).await?;
+        let trail = audit::trail(self.registry.store.clone(), account, limit, run_id, filter).await?;
         Ok(Response::new(trail))
     }
 }

@@ -15,6 +15,10 @@ pub struct Config {
     pub max_runs: usize,
     /// Runs of one account that may go on at the same time; one more is refused.
     pub max_account_runs: usize,
+    /// Runs that were asked for with one key and may go on at the same time; one more is refused.
+    pub max_key_runs: usize,
+    /// Whether a model may be asked which cluster a text is about.
+    pub name_clusters: bool,
     /// How long a run goes on after its last reader has left.
     pub disconnect_grace: Duration,
     /// Whether the log outlives this process, so that another can go on with its runs.
@@ -25,6 +29,10 @@ pub struct Config {
     pub cluster_name: Option<String>,
     /// What its own executors must be called to be given work.
     pub executor_labels: Labels,
+    /// Where other agents that share the store reach this one; they do not if it is not said.
+    pub address: Option<String>,
+    /// How long an executor of a cluster stays linked before it is to come again.
+    pub link_age: Duration,
     /// The only prompt sections that may be on; `None` leaves it to the defaults and the requests.
     pub enabled_prompts: Option<EnabledPrompts>,
     /// What models may read of known problems.
@@ -56,11 +64,15 @@ impl Default for Config {
             limits: Limits::default(),
             max_runs: 1000,
             max_account_runs: usize::MAX,
+            max_key_runs: usize::MAX,
+            name_clusters: true,
             disconnect_grace: Duration::ZERO,
             hands_over: false,
             drain_time: Duration::from_secs(20),
             cluster_name: None,
             executor_labels: Labels::new(),
+            address: None,
+            link_age: Duration::from_secs(30 * 60),
             enabled_prompts: None,
             runbooks: Runbooks::default(),
             fast_model: None,

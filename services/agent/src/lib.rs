@@ -6,6 +6,7 @@
 //! * `runs/`: runs as objects: started, listed, watched, cancelled
 //! * `sessions/`: conversations that last, and their events
 //! * `driver/`: performs what a run's machine decides
+//! * `naming`: which cluster a text is about
 //! * `clusters/`: clusters whose executors have dialled in
 //! * `tools/`: where tools are and how they are called
 //! * `prompt/`: what a model is told
@@ -14,6 +15,7 @@
 mod clusters;
 mod config;
 mod driver;
+mod naming;
 mod prompt;
 mod rpc;
 mod runbooks;
@@ -22,13 +24,15 @@ mod sessions;
 mod telemetry;
 mod tools;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use model::Catalogue;
 use store::Store;
+use tokio_util::task::AbortOnDropHandle;
 use wire::{agent::agent_server::AgentServer, session::sessions_server::SessionsServer};
 
-pub use clusters::{Admission, Clusters, Joined, Link};
+use clusters::Peers;
+pub use clusters::{Admission, Call, Clusters, Joined, Link, Relay};
 pub use config::Config;
 pub use prompt::EnabledPrompts;
 pub use rpc::{Service, SessionService};
@@ -44,6 +48,8 @@ pub use tools::executors::{Dial, Discovered};
 pub struct Agent {
     runs: Arc<Runs>,
     sessions: Arc<Sessions>,
+    relay: Relay,
+    _peers: Arc<AbortOnDropHandle<()>>,
 }
 
 impl std::fmt::Debug for Agent {
@@ -53,11 +59,26 @@ impl std::fmt::Debug for Agent {
 }
 
 impl Agent {
-    /// An agent that asks these models, calls the tools of these executors and writes to `log`.
-    pub fn new(config: Config, models: Catalogue, executors: Discovered, log: Arc<dyn Store>) -> Self {
+    /// An agent that asks these models, calls the tools of these executors and writes to `log`. `call` leads to other
+    /// agents that share it.
+    pub fn new(
+        config: Config,
+        models: Catalogue,
+        executors: Discovered,
+        log: Arc<dyn Store>,
+        call: Call,
+    ) -> Self {
         let tools = Tools::new(executors, &config);
+        let peers = Peers::new(tools.clusters().clone(), Arc::clone(&log), config.address.clone(), call);
+        let relay = peers.relay();
+        let peers = Arc::new(AbortOnDropHandle::new(tokio::spawn(peers.keep())));
         let runs = Arc::new(Runs::new(config, models, tools, log));
-        Self { sessions: Arc::new(Sessions::new(Arc::clone(&runs))), runs }
+        Self { sessions: Arc::new(Sessions::new(Arc::clone(&runs))), runs, relay, _peers: peers }
+    }
+
+    /// What serves the executors of the clusters that are linked here to other agents. It asks for a key of its own.
+    pub fn relay(&self) -> Relay {
+        self.relay.clone()
     }
 
     /// Takes over runs and sessions whose agent is lost, from now on until the shutdown.
@@ -80,6 +101,11 @@ impl Agent {
             .max_encoding_message_size(usize::MAX)
     }
 
+    /// How long an executor of a cluster stays linked before it is to come again.
+    pub fn link_age(&self) -> Duration {
+        self.runs.config().link_age
+    }
+
     /// The clusters that are connected.
     pub fn clusters(&self) -> Clusters {
         self.runs.tools().clusters().clone()
@@ -87,6 +113,7 @@ impl Agent {
 
     /// Lets the runs in progress go on for `drain_time`, then cancels them and waits until they have ended.
     pub async fn shutdown(&self) {
+        self.clusters().leave();
         self.runs.shutdown().await;
         self.sessions.shutdown().await;
         self.clusters().close();

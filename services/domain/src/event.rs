@@ -76,6 +76,8 @@ pub enum EventKind {
         description: String,
         /// Toolset of the tool; `None` for an unknown tool.
         toolset: Option<String>,
+        /// The cluster whose executors run it; `None` where no executor does.
+        cluster: Option<String>,
         /// Whether it runs.
         gate: Gate,
     },
@@ -145,6 +147,8 @@ pub enum EventKind {
         description: String,
         /// Toolset of the tool; `None` for an unknown tool.
         toolset: Option<String>,
+        /// The cluster whose executors run it; `None` where no executor does.
+        cluster: Option<String>,
         /// The permission.
         permission: Permission,
     },
@@ -285,10 +289,12 @@ pub struct RunSetup {
     pub context: Vec<u8>,
     /// Signed standing permissions.
     pub standing: Vec<Vec<u8>>,
-    /// The cluster whose executors run its tools; empty for the agent's own executors.
+    /// The cluster whose executors run its tools; empty for the agent's own executors, or for `clusters`.
     pub cluster: String,
     /// What the executors of its tools are called, beside what the agent asks for.
     pub labels: Labels,
+    /// The clusters among which each call chooses, where there are several.
+    pub clusters: Vec<String>,
     /// Who wants the run to go on without reading it, in words of its own; empty if only readers do.
     pub keeper: String,
     /// The client's rules about calls, if it has any.

@@ -16,6 +16,8 @@ pub struct ToolPlan {
     pub description: String,
     /// Toolset of the tool; `None` for an unknown tool.
     pub toolset: Option<String>,
+    /// The cluster whose executors would run it; `None` where no executor does.
+    pub cluster: Option<String>,
     /// Whether it may run.
     pub verdict: ToolVerdict,
 }

@@ -7,7 +7,7 @@ use grants::KeyRing;
 use crate::{
     alerts::Alerts,
     cluster,
-    policy::{BuiltinAllowlist, Prefix, Rules},
+    policy::{BuiltinAllowlist, Lifts, Prefix, Rules},
     repl,
     sandbox::{SandboxError, Setting},
     source::Source,
@@ -76,6 +76,11 @@ pub struct Config {
     pub redact: Option<PathBuf>,
     /// Keys of those whose permissions count. Default: none. `SLEUTH_GRANT_KEYS`, separated by commas.
     pub grant_keys: KeyRing,
+    /// What a permission of a person may let run that the policy asks about. Default: all kinds. `SLEUTH_GRANT_LIFTS`:
+    /// `none`, or any of `read`, `sensitive_read` and `mutation`, separated by commas.
+    pub lifts: Lifts,
+    /// The cluster as whom the executor joins an agent. Default: none.
+    pub cluster: String,
     /// Where it is noted which calls were begun that may change something. Default: below the user's state folder.
     /// `SLEUTH_EXECUTOR_STATE`.
     pub state: PathBuf,
@@ -190,6 +195,8 @@ impl Config {
             alerts: AlertSources::from_env(get)?,
             redact: get("SLEUTH_REDACT").filter(|path| !path.is_empty()).map(PathBuf::from),
             grant_keys: grant_keys(get)?,
+            lifts: lifts(get)?,
+            cluster: String::new(),
             state: state(get),
             workspace_bytes: number(get, "SLEUTH_WORKSPACE_BYTES", 256 << 20)?,
             workspace_idle: seconds("SLEUTH_WORKSPACE_IDLE", 3600)?,
@@ -254,6 +261,13 @@ fn allowlist(get: &dyn Fn(&str) -> Option<String>) -> Result<BuiltinAllowlist, C
     const NAME: &str = "SLEUTH_BASH_ALLOWLIST";
     let Some(value) = get(NAME) else { return Ok(BuiltinAllowlist::default()) };
     value.parse().map_err(|()| ConfigError::Own { name: NAME, wanted: "`none`, `core` or `extended`", value })
+}
+
+fn lifts(get: &dyn Fn(&str) -> Option<String>) -> Result<Lifts, ConfigError> {
+    const NAME: &str = "SLEUTH_GRANT_LIFTS";
+    const WANTED: &str = "`none`, or some of `read`, `sensitive_read` and `mutation`, separated by commas";
+    let Some(value) = get(NAME).filter(|value| !value.is_empty()) else { return Ok(Lifts::default()) };
+    value.parse().map_err(|()| ConfigError::Own { name: NAME, wanted: WANTED, value })
 }
 
 fn grant_keys(get: &dyn Fn(&str) -> Option<String>) -> Result<KeyRing, ConfigError> {

@@ -39,7 +39,7 @@ use std::sync::Arc;
 use wire::executor::tool_executor_server::ToolExecutorServer;
 
 pub use config::{AlertSources, Config, ConfigError};
-pub use policy::BuiltinAllowlist;
+pub use policy::{BuiltinAllowlist, Lifts};
 pub use process::launcher;
 pub use redact::RedactError;
 pub use sandbox::{Level, Minimum, SandboxError, Setting as SandboxSetting, Unavailable};
@@ -116,7 +116,7 @@ impl Executor {
             },
         };
         let redactor = redact::Redactor::new(redaction, &toolsets.secrets())?;
-        let version = service::policy_version(&settings, &toolsets.text);
+        let version = service::policy_version(&settings, &format!("{:?} {}", config.lifts, toolsets.text));
         let sandbox = launcher.sandbox.clone();
         sandbox.report();
         let starting = Catalogue::start(&settings, &launcher, toolsets, config.toolset_refresh);

@@ -11,7 +11,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt as _, future::join_all, stream};
+use futures_util::{
+    Stream, StreamExt as _,
+    future::join_all,
+    stream::{self, FuturesUnordered},
+};
 use runtime::tunnel::Tunnel;
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::{
@@ -36,6 +40,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(15);
 /// A pause after a link that ended: doubled after each short life, up to the longest.
 const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Links that are to be replaced and still have something to do.
+const MOST_OLDER: usize = 8;
 /// A life that is not short.
 const LONG_LIFE: Duration = Duration::from_secs(30);
 /// How often the key is exchanged for a fresh one.
@@ -159,31 +165,57 @@ impl Uplink {
         }
     }
 
+    /// Keeps a link to an agent. One that is to be replaced goes on until the agent ends it, so that nothing of it is
+    /// cut.
     async fn stay(
         &self,
         agent: &ClusterLinkClient<Transport>,
         executor: &Executor,
         shutdown: &CancellationToken,
     ) {
-        let mut pause = PAUSE;
+        let (mut pause, mut older) = (PAUSE, FuturesUnordered::new());
         while !shutdown.is_cancelled() {
-            let began = Instant::now();
-            let linked = tokio::select! {
-                linked = self.link(agent.clone(), executor, shutdown) => linked,
-                () = hurried(shutdown) => return,
+            let (began, goes) = (Instant::now(), CancellationToken::new());
+            let mut link = Box::pin(self.link(agent.clone(), executor, shutdown, goes.clone()));
+            let linked = loop {
+                tokio::select! {
+                    linked = &mut link => break Some(linked),
+                    () = goes.cancelled(), if older.len() < MOST_OLDER => break None,
+                    Some(_) = older.next() => {}
+                    () = hurried(shutdown) => return,
+                }
             };
             if shutdown.is_cancelled() {
-                return;
+                continue;
             }
             match linked {
-                Ok(()) => tracing::warn!("the link to an agent has ended and is made again"),
-                Err(status) => tracing::warn!(error = status.message(), "there is no link to an agent"),
+                None => {
+                    tracing::info!("the link to an agent is replaced");
+                    older.push(link);
+                    // Not all that are told at once come at once.
+                    tokio::select! {
+                        () = shutdown.cancelled() => {}
+                        () = sleep(PAUSE.mul_f64(fastrand::f64())) => {}
+                    }
+                    continue;
+                }
+                Some(Ok(())) => tracing::warn!("the link to an agent has ended and is made again"),
+                Some(Err(status)) => tracing::warn!(error = status.message(), "there is no link to an agent"),
             }
             pause = if began.elapsed() > LONG_LIFE { PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
-            tokio::select! {
-                () = shutdown.cancelled() => {}
-                () = sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0)) => {}
+            let again = sleep(pause.mul_f64(0.5 + fastrand::f64() / 2.0));
+            tokio::pin!(again);
+            loop {
+                tokio::select! {
+                    () = shutdown.cancelled() => break,
+                    () = &mut again => break,
+                    Some(_) = older.next() => {}
+                }
             }
+        }
+        tokio::select! {
+            () = async { while older.next().await.is_some() {} } => {}
+            () = hurried(shutdown) => {}
         }
     }
 
@@ -218,6 +250,7 @@ impl Uplink {
         mut agent: ClusterLinkClient<Transport>,
         executor: &Executor,
         shutdown: &CancellationToken,
+        goes: CancellationToken,
     ) -> Result<(), Status> {
         let (to, out) = mpsc::channel(BACKLOG);
         let hello = link_request::Kind::Hello(Hello {
@@ -234,7 +267,7 @@ impl Uplink {
             return Err(Status::internal("the agent does not say who it takes this executor for"));
         };
         tracing::info!(cluster = welcome.cluster, executor = self.executor, "linked to the agent");
-        let tunnel = Tunnel::new(incoming(from), to);
+        let tunnel = Tunnel::new(incoming(from, goes), to);
         let ended = tunnel.ended();
         // A server whose connections could end of themselves would end at once.
         let connections = stream::iter([Ok::<_, io::Error>(tunnel)]).chain(stream::pending());
@@ -255,10 +288,19 @@ impl Uplink {
 
 type Incoming = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
-fn incoming(from: Streaming<LinkResponse>) -> Incoming {
-    Box::pin(from.map(|message| match message.map_err(io::Error::other)?.kind {
-        Some(link_response::Kind::Data(data)) => Ok(data),
-        Some(link_response::Kind::Welcome(_)) | None => Err(io::ErrorKind::InvalidData.into()),
+/// The bytes that come; `goes` is cancelled when the agent asks for another link.
+fn incoming(from: Streaming<LinkResponse>, goes: CancellationToken) -> Incoming {
+    Box::pin(from.filter_map(move |message| {
+        let kind = message.map_err(io::Error::other).map(|message| message.kind);
+        std::future::ready(match kind {
+            Ok(Some(link_response::Kind::Data(data))) => Some(Ok(data)),
+            Ok(Some(link_response::Kind::GoAway(_))) => {
+                goes.cancel();
+                None
+            }
+            Ok(Some(link_response::Kind::Welcome(_)) | None) => Some(Err(io::ErrorKind::InvalidData.into())),
+            Err(error) => Some(Err(error)),
+        })
     }))
 }
 

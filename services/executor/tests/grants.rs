@@ -129,6 +129,7 @@ fn standing(prefixes: &[&str]) -> Grant {
         tool: "bash".to_owned(),
         prefixes: prefixes.iter().map(|it| (*it).to_owned()).collect(),
         rules: Vec::new(),
+        target: String::new(),
     }))
 }
 

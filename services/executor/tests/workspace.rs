@@ -103,6 +103,7 @@ fn standing(key: &SigningKey, tool: &str, prefix: &str) -> Vec<u8> {
             tool: tool.to_owned(),
             prefixes: vec![prefix.to_owned()],
             rules: Vec::new(),
+            target: String::new(),
         })),
     };
     let grant = grant.encode_to_vec();

@@ -101,6 +101,7 @@ mod tests {
             tool: "bash".into(),
             prefixes: vec!["uptime".into()],
             rules: Vec::new(),
+            target: String::new(),
         };
         Grant {
             account: "default".into(),

@@ -100,6 +100,8 @@ pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) rates: Rates,
     #[command(flatten)]
+    pub(crate) links: Links,
+    #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]
     pub(crate) storage: Storage,
@@ -129,8 +131,8 @@ pub(crate) struct Agent {
     /// Where to listen for gRPC. [default: 127.0.0.1:50051]
     #[arg(long, env = "SLEUTH_GRPC", value_name = "ADDRESS")]
     pub(crate) grpc: Option<String>,
-    /// The executors that run its tools, separated by commas. All addresses of a name count, and are looked up again.
-    /// [default: http://127.0.0.1:50052]
+    /// The executors that run its tools, separated by commas, or `none` for those of clusters only. All addresses of a
+    /// name count, and are looked up again. [default: http://127.0.0.1:50052]
     #[arg(long, env = "SLEUTH_EXECUTOR", value_name = "URL")]
     pub(crate) executor: Option<String>,
     /// Give work only to those of them that have these labels (SLEUTH_EXECUTOR_LABELS of the executor). The label
@@ -147,6 +149,8 @@ pub(crate) struct Agent {
     pub(crate) tls: Tls,
     #[command(flatten)]
     pub(crate) rates: Rates,
+    #[command(flatten)]
+    pub(crate) links: Links,
     #[command(flatten)]
     pub(crate) data: Data,
     #[command(flatten)]
@@ -186,6 +190,21 @@ pub(crate) struct Executor {
     /// End when this process ends. Set by `sleuth serve` for its own executor.
     #[arg(long, hide = true, value_name = "PID")]
     pub(crate) parent: Option<u32>,
+}
+
+/// How clusters are linked to agents.
+#[derive(Debug, Args)]
+pub(crate) struct Links {
+    /// Address at which other agents that share the store reach this one's gRPC port, so that each reaches the clusters
+    /// of all. They do not unless it is given.
+    #[arg(long, env = "SLEUTH_ADVERTISE", value_name = "URL")]
+    pub(crate) advertise: Option<String>,
+    /// Seconds after which an executor that has dialled in is to come again, at the latest. [default: 1800]
+    #[arg(long, env = "SLEUTH_LINK_SECONDS", value_name = "SECONDS")]
+    pub(crate) link_seconds: Option<u64>,
+    /// Whether a model may be asked which of the connected clusters a question is about that names none. [default: true]
+    #[arg(long, env = "SLEUTH_NAME_CLUSTERS", value_name = "BOOL")]
+    pub(crate) name_clusters: Option<bool>,
 }
 
 /// What outlives the process.
@@ -317,6 +336,9 @@ pub(crate) struct Answering {
     /// How much clients of sessions are told of an error at most: generic, standard or detailed. [default: standard]
     #[arg(long, env = "SLEUTH_ERROR_DISCLOSURE", value_name = "LEVEL")]
     pub(crate) error_disclosure: Option<String>,
+    /// Runs that were asked for with one key and may go on at the same time; one more is refused. [default: no limit]
+    #[arg(long, env = "SLEUTH_MAX_KEY_RUNS", value_name = "N")]
+    pub(crate) max_key_runs: Option<usize>,
 }
 
 /// How to reach a server.
@@ -351,7 +373,7 @@ pub(crate) struct Ask {
     /// Name of the model that answers; `sleuth models` lists them.
     #[arg(long, short, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// The cluster whose executors look; `sleuth clusters` lists them. The server's own unless given.
+    /// The only cluster to look at; `sleuth clusters` lists them. Without it, the model chooses among all of them.
     #[arg(long, value_name = "NAME", default_value = "")]
     pub(crate) cluster: String,
     /// Text file that belongs to the question, such as a log. Can be given several times.
@@ -547,6 +569,21 @@ pub(crate) struct Audit {
     /// Show only this run.
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
+    /// Show only what was asked for with this key, by its id.
+    #[arg(long, default_value = "", value_name = "ID")]
+    pub(crate) by: String,
+    /// Show only what happened at this cluster.
+    #[arg(long, default_value = "", value_name = "NAME")]
+    pub(crate) cluster: String,
+    /// Show only these: asked, began, waits, allowed, ended or closed. Can be given several times.
+    #[arg(long = "kind", value_name = "KIND")]
+    pub(crate) kinds: Vec<String>,
+    /// Show only what happened then or later, such as 2030-01-31T12:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Show only what happened before.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
 }
 
 /// A label as an operator writes it.

@@ -10,7 +10,7 @@ use runtime::{auth::ApiKey, telemetry};
 use store::Retention;
 
 use crate::{
-    cli::{Access, Administer, Answering, Data, General, Http, LogFormat, Rates, Storage},
+    cli::{Access, Administer, Answering, Data, General, Http, Links, LogFormat, Rates, Storage},
     services::Place,
 };
 
@@ -45,6 +45,10 @@ pub(crate) struct File {
     client_tool_seconds: Option<u64>,
     error_disclosure: Option<String>,
     stream_seconds: Option<u64>,
+    max_key_runs: Option<usize>,
+    name_clusters: Option<bool>,
+    advertise: Option<String>,
+    link_seconds: Option<u64>,
     require_keys: Option<bool>,
     key_rate: Option<NonZeroU32>,
     account_rate: Option<NonZeroU32>,
@@ -259,6 +263,7 @@ impl File {
                 .map_or(default.client_tool_time, Duration::from_secs)
                 .min(LONGEST),
             error_disclosure: self.error_disclosure(flags)?.unwrap_or(default.error_disclosure),
+            max_key_runs: flags.max_key_runs.or(self.max_key_runs).unwrap_or(default.max_key_runs),
             cluster_name: self.cluster_name(flags),
             enabled_prompts: agent::EnabledPrompts::parse(prompts),
             runbooks,
@@ -275,6 +280,19 @@ impl File {
         named
             .map(Some)
             .with_context(|| format!("--error-disclosure: `{name}` is not generic, standard or detailed"))
+    }
+
+    /// The agent's settings, where clusters are linked to it.
+    pub(crate) fn hub(&self, flags: &Answering, links: &Links) -> anyhow::Result<agent::Config> {
+        let usual = self.agent(flags)?;
+        let age = links.link_seconds.or(self.link_seconds).map(Duration::from_secs);
+        let address = links.advertise.clone().or_else(|| self.advertise.clone());
+        if let Some(address) = &address {
+            runtime::place::Place::of(address).context("--advertise")?;
+        }
+        let name_clusters = links.name_clusters.or(self.name_clusters).unwrap_or(usual.name_clusters);
+        let link_age = age.unwrap_or(usual.link_age).clamp(SHORTEST_LINK, LONGEST);
+        Ok(agent::Config { address, link_age, name_clusters, ..usual })
     }
 
     /// Name of the cluster that the tools see.
@@ -296,6 +314,8 @@ impl File {
     }
 }
 
+/// No link is replaced sooner, whatever is configured.
+const SHORTEST_LINK: Duration = Duration::from_secs(1);
 /// No run may take longer, whatever is configured.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 

@@ -4,6 +4,7 @@
 //! * [`Store`]: all of it
 //! * [`EventLog`]: logs of events: created, appended to, read, waited for
 //! * [`Ownership`]: who may append
+//! * [`Notices`]: what processes that share it tell each other
 //! * [`Inbox`]: what others tell the owner of a log
 //! * [`Blobs`]: large bodies beside a log
 //! * [`Catalog`]: the logs there are, and which of them go
@@ -21,6 +22,7 @@ mod event_log;
 mod heads;
 mod inbox;
 mod memory;
+mod notices;
 mod owners;
 mod ownership;
 mod postgres;
@@ -37,6 +39,7 @@ pub use error::Error;
 pub use event_log::{Batch, Creation, EventLog, Head, Idempotency, Kind, Lease, Meta, NewLog};
 pub use inbox::{Inbox, Post, Posted};
 pub use memory::Memory;
+pub use notices::Notices;
 pub use ownership::{OwnerId, Ownership};
 pub use postgres::{OpenError as PostgresError, Postgres};
 pub use sqlite::{OpenError as SqliteError, Sqlite};
@@ -44,6 +47,9 @@ pub use state::State;
 pub use tail::{follow, tail};
 
 /// Everything that is kept.
-pub trait Store: EventLog + Ownership + Inbox + Blobs + Catalog + Accounts + std::fmt::Debug {}
+pub trait Store:
+    EventLog + Ownership + Notices + Inbox + Blobs + Catalog + Accounts + std::fmt::Debug
+{
+}
 
-impl<T: EventLog + Ownership + Inbox + Blobs + Catalog + Accounts + std::fmt::Debug> Store for T {}
+impl<T: EventLog + Ownership + Notices + Inbox + Blobs + Catalog + Accounts + std::fmt::Debug> Store for T {}

@@ -8,7 +8,7 @@ use domain::LogId;
 use crate::{Error, Lease};
 
 /// A process that owns logs. A process that starts again is another owner.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnerId(String);
 
 impl OwnerId {

@@ -94,7 +94,9 @@ fn results(run: &[Message]) -> Vec<Returned> {
 }
 
 fn returned(call: &ToolCall, message: &Message) -> Returned {
-    let arguments: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
+    let mut arguments: Map<String, Value> = serde_json::from_str(&call.arguments).unwrap_or_default();
+    // It says where a tool looks, not at what.
+    arguments.remove("cluster");
     let text = message.joined_text();
     let body = text.split_once(ANNOUNCEMENT).map_or(text.as_str(), |(_, body)| body);
     let body = without_metadata(body);

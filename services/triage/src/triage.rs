@@ -3,6 +3,7 @@
 use domain::{CallId, Message, Role, ToolCall, Usage, tokens};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use model::{Delta, Deltas, Error, Info, Model, Reply, Request};
+use serde_json::Value;
 
 use crate::{
     answer,
@@ -113,7 +114,10 @@ fn calls(request: &Request, transcript: &Transcript, evidence: &Evidence, looks:
     let offered = |name: &str| request.tools.iter().any(|tool| tool.name == name);
     let mut calls: Vec<ToolCall> = Vec::new();
     for look in looks.iter().filter(|look| evidence.of(look).is_none()) {
-        let Some((name, arguments)) = look.call(offered) else { continue };
+        let Some((name, mut arguments)) = look.call(offered) else { continue };
+        if let Some(cluster) = cluster(request, name, &transcript.question) {
+            arguments["cluster"] = cluster.into();
+        }
         let arguments = arguments.to_string();
         if calls.len() < PARALLEL
             && !calls.iter().any(|call| call.name == name && call.arguments == arguments)
@@ -125,7 +129,44 @@ fn calls(request: &Request, transcript: &Transcript, evidence: &Evidence, looks:
     calls
 }
 
+/// Where a tool that has a choice of clusters is to look: at the one that the question names, or the first, where it
+/// must be one.
+fn cluster(request: &Request, tool: &str, question: &str) -> Option<String> {
+    let schema = &request.tools.iter().find(|spec| spec.name == tool)?.parameters;
+    let names: Vec<_> =
+        schema["properties"]["cluster"]["enum"].as_array()?.iter().filter_map(Value::as_str).collect();
+    let words: Vec<_> = question.split(|c: char| !c.is_alphanumeric() && !"-_.".contains(c)).collect();
+    let named = names.iter().find(|name| words.iter().any(|word| word.trim_end_matches('.') == **name));
+    let is_required = schema["required"].as_array().is_some_and(|names| names.contains(&"cluster".into()));
+    named.or_else(|| names.first().filter(|_| is_required)).map(|name| (*name).to_owned())
+}
+
 /// A text in pieces, as a model that writes would stream it: by lines.
 fn pieces(text: &str) -> Vec<String> {
     text.split_inclusive('\n').map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::ToolSpec;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_cluster_that_is_named_is_looked_at() {
+        let tool = |required: Value| {
+            let names = json!({ "cluster": { "enum": ["eu-1", "us"] } });
+            let parameters = json!({ "properties": names, "required": required });
+            let tools = [ToolSpec { name: "bash".into(), description: String::new(), parameters }].into();
+            Request { tools, ..Request::default() }
+        };
+        let (free, required) = (tool(json!([])), tool(json!(["cluster"])));
+        let at = |request: &Request, question: &str| cluster(request, "bash", question);
+        assert_eq!(at(&free, "why is us slow?").as_deref(), Some("us"));
+        assert_eq!(at(&free, "look at eu-1.").as_deref(), Some("eu-1"));
+        assert_eq!(at(&free, "what of usage"), None);
+        assert_eq!(at(&required, "what of usage").as_deref(), Some("eu-1"));
+        assert_eq!(cluster(&required, "other", "us"), None);
+    }
 }

@@ -12,16 +12,20 @@ use domain::ToolProfile;
 use futures_util::{Stream, StreamExt as _, future::ready, stream};
 use hyper_util::rt::TokioIo;
 use runtime::{auth, tunnel::Tunnel};
-use tokio::{sync::mpsc, time::timeout};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{interval, sleep, timeout},
+};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{
-    Request, Response, Status, Streaming, async_trait,
+    Code, Request, Response, Status, Streaming, async_trait,
     transport::{Channel, Endpoint, Uri},
 };
 use tower::service_fn;
 use wire::{
     cluster::{
-        Hello, JoinRequest, JoinResponse, LinkRequest, LinkResponse, RenewRequest, RenewResponse, Welcome,
+        GoAway, Hello, JoinRequest, JoinResponse, LinkRequest, LinkResponse, RenewRequest, RenewResponse,
+        Welcome,
         cluster_link_server::{ClusterLink, ClusterLinkServer},
         link_request, link_response,
     },
@@ -34,6 +38,10 @@ use crate::tools::executors::Member;
 
 /// How long an executor may take to say who it is, and then to answer inside.
 const HELLO_TIME: Duration = Duration::from_secs(10);
+/// How long its successor may take to come, when a link is to be replaced.
+const SUCCESSION: Duration = Duration::from_secs(30);
+/// How often it is looked whether the key of a link still counts.
+const CHECK: Duration = Duration::from_secs(30);
 /// Messages on their way to an executor.
 const BACKLOG: usize = 16;
 /// What one call may have on its way, and all calls of an executor together.
@@ -49,6 +57,7 @@ type Incoming = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 pub struct Link {
     clusters: Clusters,
     admission: Arc<dyn Admission>,
+    age: Duration,
 }
 
 impl std::fmt::Debug for Link {
@@ -58,9 +67,13 @@ impl std::fmt::Debug for Link {
 }
 
 impl Link {
-    /// The gRPC service, which lets in whom `admission` knows.
-    pub fn service(clusters: Clusters, admission: Arc<dyn Admission>) -> ClusterLinkServer<Self> {
-        ClusterLinkServer::new(Self { clusters, admission })
+    /// The gRPC service, which lets in whom `admission` knows, and has links replaced that have this age.
+    pub fn service(
+        clusters: Clusters,
+        admission: Arc<dyn Admission>,
+        age: Duration,
+    ) -> ClusterLinkServer<Self> {
+        ClusterLinkServer::new(Self { clusters, admission, age })
     }
 }
 
@@ -86,7 +99,11 @@ impl ClusterLink for Link {
         if self.clusters.closing().is_cancelled() {
             return Err(Status::unavailable("this agent is shutting down"));
         }
-        let joined = self.admission.admit(&key(&request)?).await?;
+        if self.clusters.leaving().is_cancelled() {
+            return Err(Status::unavailable("this agent takes no more executors: it is shutting down"));
+        }
+        let key = key(&request)?;
+        let joined = self.admission.admit(&key).await?;
         let mut from = request.into_inner();
         let hello = hello(&mut from).await?;
         if !hello.cluster.is_empty() && hello.cluster != joined.cluster {
@@ -102,42 +119,107 @@ impl ClusterLink for Link {
             )));
         }
         let (to, out) = mpsc::channel(BACKLOG);
+        let (say, said) = oneshot::channel();
         let welcome = link_response::Kind::Welcome(Welcome { cluster: joined.cluster.clone() });
-        tokio::spawn(hold(self.clusters.clone(), joined, hello.executor, Tunnel::new(incoming(from), to)));
+        let held = Held {
+            clusters: self.clusters.clone(),
+            admission: Arc::clone(&self.admission),
+            age: jittered(self.age),
+            key,
+            joined,
+            executor: hello.executor,
+        };
+        tokio::spawn(held.hold(Tunnel::new(incoming(from), to), say));
         let data = ReceiverStream::new(out).map(link_response::Kind::Data);
-        let kinds = stream::once(ready(welcome)).chain(data);
+        let said = stream::once(said).filter_map(|said| ready(said.ok().map(link_response::Kind::GoAway)));
+        let kinds = stream::once(ready(welcome)).chain(stream::select(data, said));
         Ok(Response::new(Box::pin(kinds.map(|kind| Ok(LinkResponse { kind: Some(kind) })))))
     }
 }
 
-/// Has an executor take calls for as long as its link lives.
-async fn hold(clusters: Clusters, joined: Joined, name: String, tunnel: Tunnel<Incoming>) {
-    let ended = tunnel.ended();
-    let Joined { account, cluster } = &joined;
-    let member = Member::dialled_in(name.clone(), transport(channel(tunnel)));
-    let mut client = member.client();
-    match timeout(HELLO_TIME, client.list_tools(ListToolsRequest::default())).await {
-        Ok(Ok(list)) => member.told(ToolProfile::default(), list.into_inner()),
-        failed => {
-            tracing::warn!(
-                account,
-                cluster,
-                executor = name,
-                ?failed,
-                "an executor dialled in and does not answer"
-            );
-            return;
+/// A link of an executor.
+struct Held {
+    clusters: Clusters,
+    admission: Arc<dyn Admission>,
+    age: Duration,
+    key: String,
+    joined: Joined,
+    executor: String,
+}
+
+impl Held {
+    /// Has an executor take calls for as long as its link lives.
+    async fn hold(self, tunnel: Tunnel<Incoming>, say: oneshot::Sender<GoAway>) {
+        let ended = tunnel.ended();
+        let Joined { account, cluster } = &self.joined;
+        let executor = self.executor.as_str();
+        let member = Member::dialled_in(executor.to_owned(), transport(channel(tunnel)));
+        let mut client = member.client();
+        match timeout(HELLO_TIME, client.list_tools(ListToolsRequest::default())).await {
+            Ok(Ok(list)) => member.told(ToolProfile::default(), list.into_inner()),
+            failed => {
+                tracing::warn!(
+                    account,
+                    cluster,
+                    executor,
+                    ?failed,
+                    "an executor dialled in and does not answer"
+                );
+                return;
+            }
+        }
+        drop(client);
+        self.clusters.add(&self.joined, &member);
+        tracing::info!(account, cluster, executor, "an executor of a cluster is connected");
+        let goes_on = tokio::select! {
+            () = ended.cancelled() => false,
+            () = self.clusters.closing().cancelled() => false,
+            () = self.revoked() => false,
+            () = self.clusters.leaving().cancelled() => true,
+            () = sleep(self.age) => true,
+        };
+        if goes_on {
+            member.leave();
+            // An executor that has left needs no word.
+            let _ = say.send(GoAway { reason: "the link is to be replaced".to_owned() });
+            tokio::select! {
+                () = ended.cancelled() => {}
+                () = self.clusters.closing().cancelled() => {}
+                () = self.clusters.replaced(&self.joined, &member) => {}
+                () = self.outlived() => {}
+            }
+        }
+        // Calls that go on hold the way open until they have ended.
+        self.clusters.remove(&self.joined, &member);
+        tracing::info!(account, cluster, executor, "an executor of a cluster has left");
+    }
+
+    /// Waits until the key does not count any more.
+    async fn revoked(&self) {
+        let mut ticks = interval(CHECK);
+        ticks.tick().await;
+        loop {
+            ticks.tick().await;
+            let admitted = timeout(CHECK, self.admission.admit(&self.key)).await;
+            if matches!(admitted, Ok(Err(status)) if status.code() == Code::Unauthenticated) {
+                tracing::warn!(cluster = self.joined.cluster, "the key of a cluster does not count any more");
+                return;
+            }
         }
     }
-    drop(client);
-    clusters.add(&joined, &member);
-    tracing::info!(account, cluster, executor = name, "an executor of a cluster is connected");
-    tokio::select! {
-        () = ended.cancelled() => {}
-        () = clusters.closing().cancelled() => {}
+
+    /// Waits for as long as a successor may take. An agent that is to end keeps its links until it does.
+    async fn outlived(&self) {
+        match self.clusters.leaving().is_cancelled() {
+            true => std::future::pending().await,
+            false => sleep(SUCCESSION).await,
+        }
     }
-    clusters.remove(&joined, &member);
-    tracing::info!(account, cluster, executor = name, "an executor of a cluster has left");
+}
+
+/// An age that is not the same for all links, so that not all are replaced at once.
+fn jittered(age: Duration) -> Duration {
+    age.mul_f64(0.75 + fastrand::f64() / 4.0)
 }
 
 /// A channel over one connection, which is not made again: the executor comes again with another one.

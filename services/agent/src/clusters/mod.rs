@@ -4,18 +4,26 @@
 //! * [`Admission`]: who may register which cluster; somebody else knows
 //! * [`Clusters`]: those that are connected
 //! * `link`: `sleuth.cluster.v1`, on which executors come in
+//! * `peers`: agents that share a store tell each other which executors are linked to them
+//! * `relay`: and call them through each other
 
 mod link;
+mod peers;
+mod relay;
 
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, async_trait};
+use wire::{Transport, cluster::LinkNotice};
 
 pub use link::Link;
+pub(crate) use peers::Peers;
+pub use {peers::Call, relay::Relay};
 
 use crate::tools::executors::{Member, Pool};
 
@@ -48,6 +56,10 @@ struct Shared {
     /// How the cluster of the agent's own executors is called.
     own: String,
     connected: Mutex<BTreeMap<Joined, Arc<Pool>>>,
+    /// Somebody came or went.
+    changed: Notify,
+    /// Executors are to go elsewhere.
+    leaving: CancellationToken,
     closing: CancellationToken,
 }
 
@@ -65,8 +77,8 @@ fn among(names: &[String]) -> String {
 
 impl Clusters {
     pub(crate) fn new(own: &str) -> Self {
-        let (connected, closing) = (Mutex::default(), CancellationToken::new());
-        Self(Arc::new(Shared { own: own.to_owned(), connected, closing }))
+        let (connected, changed, leaving, closing) = Default::default();
+        Self(Arc::new(Shared { own: own.to_owned(), connected, changed, leaving, closing }))
     }
 
     /// The name that no cluster can have that dials in.
@@ -92,6 +104,82 @@ impl Clusters {
         })
     }
 
+    /// The executors of a cluster of an account, also if it is yet to come back.
+    pub(crate) fn expected(&self, account: &str, cluster: &str) -> Arc<Pool> {
+        let asked = Joined { account: account.to_owned(), cluster: cluster.to_owned() };
+        Arc::clone(self.connected().entry(asked).or_default())
+    }
+
+    /// The executors that are linked here.
+    fn links(&self) -> Vec<LinkNotice> {
+        let connected = self.connected();
+        let members = connected.iter().flat_map(|(joined, pool)| {
+            pool.members().iter().map(|member| (joined, Arc::clone(member))).collect::<Vec<_>>()
+        });
+        let links = members.filter_map(|(joined, member)| {
+            Some(LinkNotice {
+                account: joined.account.clone(),
+                cluster: joined.cluster.clone(),
+                executor: member.name().to_owned(),
+                instance: member.instance(),
+                since: member.linked_since()?,
+            })
+        });
+        links.collect()
+    }
+
+    /// The way to an executor that is linked here.
+    fn linked(&self, cluster: &Joined, executor: &str) -> Option<Transport> {
+        let pool = self.connected().get(cluster).cloned()?;
+        let members = pool.members();
+        let found =
+            members.iter().find(|member| member.name() == executor && member.linked_since().is_some());
+        found.map(|member| member.transport())
+    }
+
+    /// Whether an executor that another agent has is to be reached through it: it is not here, or is to leave.
+    fn lacks(&self, cluster: &Joined, executor: &str, agent: &str, link: u64) -> bool {
+        let pool = self.connected().get(cluster).cloned();
+        let members = pool.map(|pool| pool.members()).unwrap_or_default();
+        members
+            .iter()
+            .all(|member| member.name() != executor || (member.leaves() && !member.is_link(agent, link)))
+    }
+
+    /// Removes the executors that other agents had and that are not to be kept.
+    fn forget_remote(&self, keep: impl Fn(&Joined, &Member) -> bool) {
+        let connected = self.connected();
+        for (joined, pool) in connected.iter() {
+            let gone = |member: &&Arc<Member>| member.agent().is_some() && !keep(joined, member);
+            for member in pool.members().iter().filter(gone) {
+                pool.remove(member);
+            }
+        }
+        report(&connected);
+    }
+
+    /// Waits until somebody comes or goes.
+    async fn changed(&self) {
+        self.0.changed.notified().await;
+    }
+
+    /// Has all executors that are linked here go elsewhere, while what they do goes on.
+    pub(crate) fn leave(&self) {
+        self.0.leaving.cancel();
+    }
+
+    /// Waits until another has taken the place of an executor that is to come again.
+    async fn replaced(&self, cluster: &Joined, member: &Arc<Member>) {
+        let pool = self.connected().get(cluster).cloned();
+        if let Some(pool) = pool {
+            pool.successor(member).await;
+        }
+    }
+
+    fn leaving(&self) -> &CancellationToken {
+        &self.0.leaving
+    }
+
     /// Ends the ways to all clusters, and lets none in any more.
     pub(crate) fn close(&self) {
         self.0.closing.cancel();
@@ -106,6 +194,7 @@ impl Clusters {
         let mut connected = self.connected();
         connected.entry(joined.clone()).or_default().add(member);
         report(&connected);
+        self.0.changed.notify_one();
     }
 
     fn remove(&self, joined: &Joined, member: &Arc<Member>) {
@@ -115,6 +204,7 @@ impl Clusters {
             pool.remove(member);
         }
         report(&connected);
+        self.0.changed.notify_one();
     }
 
     fn connected(&self) -> MutexGuard<'_, BTreeMap<Joined, Arc<Pool>>> {
@@ -126,4 +216,9 @@ impl Clusters {
 fn report(connected: &BTreeMap<Joined, Arc<Pool>>) {
     let clusters = connected.values().filter(|pool| !pool.members().is_empty()).count();
     metrics::gauge!("sleuth_agent_clusters").set(u32::try_from(clusters).unwrap_or(u32::MAX));
+    let members = connected.values().flat_map(|pool| pool.members().to_vec());
+    let (here, elsewhere): (Vec<_>, Vec<_>) = members.partition(|member| member.agent().is_none());
+    for (place, links) in [("here", here.len()), ("peer", elsewhere.len())] {
+        metrics::gauge!("sleuth_agent_links", "at" => place).set(u32::try_from(links).unwrap_or(u32::MAX));
+    }
 }

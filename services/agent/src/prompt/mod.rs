@@ -32,6 +32,8 @@ pub(crate) struct File {
 pub(crate) struct Prompt<'a> {
     pub sections: &'a Sections,
     pub cluster_name: Option<&'a str>,
+    /// The clusters among which each call chooses, if there are several.
+    pub clusters: &'a [String],
     pub offer: &'a Offer,
     pub runbooks: &'a Runbooks,
     /// Ids of those that the question is about.
@@ -68,6 +70,10 @@ impl Prompt<'_> {
             Section::Intro => fixed(include_str!("../../prompts/intro.md")),
             Section::AskUser => fixed(include_str!("../../prompts/ask_user.md")),
             Section::GeneralInstructions => fixed(include_str!("../../prompts/general_instructions.md")),
+            Section::ClusterName if !self.clusters.is_empty() => {
+                let names: Vec<_> = self.clusters.iter().map(|name| format!("`{name}`")).collect();
+                about("{clusters}", &names.join(", "), include_str!("../../prompts/clusters.md"))
+            }
             Section::ClusterName => {
                 let name = self.cluster_name.unwrap_or_default();
                 about("{cluster_name}", name, include_str!("../../prompts/cluster_name.md"))

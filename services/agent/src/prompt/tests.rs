@@ -18,6 +18,7 @@ fn told(keys: &str, place: Place) -> String {
     let prompt = Prompt {
         sections: &sections,
         cluster_name: Some("prod"),
+        clusters: &[],
         offer: &offer,
         runbooks: &Runbooks::default(),
         matching: &[],
@@ -93,6 +94,7 @@ fn what_is_not_there_is_not_spoken_of() {
     let prompt = Prompt {
         sections: &sections,
         cluster_name: None,
+        clusters: &[],
         offer: &Offer::default(),
         runbooks: &Runbooks::default(),
         matching: &[],
@@ -110,4 +112,23 @@ fn what_is_not_there_is_not_spoken_of() {
     }
     assert!(!whole.contains("# Toolsets") && !whole.contains("# Attached"), "{whole}");
     assert!(whole.contains("1970-01-01 00:00:00"), "{whole}");
+}
+
+#[test]
+fn several_clusters_are_named_with_the_way_to_choose() {
+    let sections = Sections::choose(None, &HashMap::new());
+    let prompt = Prompt {
+        sections: &sections,
+        cluster_name: Some("eu"),
+        clusters: &["eu".to_owned(), "us".to_owned()],
+        offer: &Offer::default(),
+        runbooks: &Runbooks::default(),
+        matching: &[],
+        addition: "",
+        files: &[],
+        now: 0,
+    };
+    let system = prompt.system();
+    assert!(system.contains("several Kubernetes clusters: `eu`, `us`."), "{system}");
+    assert!(!system.contains("the Kubernetes cluster `eu`"), "{system}");
 }

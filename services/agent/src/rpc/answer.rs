@@ -46,6 +46,7 @@ pub(super) fn clusters(connected: impl Iterator<Item = (String, Vec<Arc<Member>>
             name: member.name().to_owned(),
             instance: member.instance(),
             calls: u32::try_from(member.calls()).unwrap_or(u32::MAX),
+            agent: member.agent().unwrap_or_default().to_owned(),
         });
         ClusterInfo { executors: executors.collect(), name }
     });

@@ -44,6 +44,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         permissions: request.permissions.map(Into::into),
         cluster: cluster(request.cluster, request.caller.as_ref())?,
         labels: request.executor_labels.into_iter().collect(),
+        clusters: request.caller.as_ref().map(|caller| caller.clusters.clone()).unwrap_or_default(),
         form: form(&request.response_format_json)?,
         sections: Sections::choose(config.enabled_prompts.as_ref(), &request.behavior_controls),
         files: request.files.into_iter().map(|file| File { name: file.name, text: file.text }).collect(),
@@ -102,13 +103,13 @@ fn model(asked: String, caller: Option<&Caller>) -> Option<String> {
     [Some(asked), usual].into_iter().flatten().find(|name| !name.is_empty())
 }
 
-/// The cluster that is asked about: one that the caller may reach, or the only one.
+/// The cluster that is asked about: one that the caller may reach, or the only one, or none.
 fn cluster(named: String, caller: Option<&Caller>) -> Result<String, Status> {
     match caller.map(|caller| caller.clusters.as_slice()).unwrap_or_default() {
         [] => Ok(named),
         [only] if named.is_empty() => Ok(only.clone()),
         these if these.contains(&named) => Ok(named),
-        _ if named.is_empty() => Err(Status::invalid_argument("cluster: name the one that is asked about")),
+        _ if named.is_empty() => Ok(named),
         _ => Err(Status::permission_denied("cluster: the API key is for other clusters")),
     }
 }
@@ -169,9 +170,11 @@ fn form(json: &str) -> Result<Option<Form>, Status> {
 pub(super) fn refused(refusal: &Refusal) -> Status {
     let text = refusal.to_string();
     match refusal {
-        Refusal::Model(_) | Refusal::Blind { .. } | Refusal::ClientTool(_) | Refusal::NothingToDo => {
-            Status::invalid_argument(text)
-        }
+        Refusal::Model(_)
+        | Refusal::Blind { .. }
+        | Refusal::ClientTool(_)
+        | Refusal::Unnamed(_)
+        | Refusal::NothingToDo => Status::invalid_argument(text),
         Refusal::OtherRequest => Status::already_exists(text),
         Refusal::TooMany(_) => Status::resource_exhausted(text),
         Refusal::Cluster(_) => Status::not_found(text),

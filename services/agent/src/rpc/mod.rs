@@ -16,11 +16,13 @@ use wire::agent::{
     Caller, CancelRunRequest, CancelRunResponse, ChatRequest, DecideRequest, DecideResponse, Event,
     GetReadinessRequest, GetReadinessResponse, GetRunRequest, GetRunResponse, ListClustersRequest,
     ListClustersResponse, ListModelsRequest, ListModelsResponse, ListRunsRequest, ListRunsResponse,
-    ListToolsRequest, ListToolsResponse, SteerRequest, SteerResponse, WatchRequest, agent_server,
+    ListToolsRequest, ListToolsResponse, NameClusterRequest, NameClusterResponse, SteerRequest,
+    SteerResponse, WatchRequest, agent_server,
 };
 
 pub use sessions::SessionService;
 
+use crate::naming;
 use crate::runs::{Found, NotSettled, NotSteered, Reading, Runs, summary};
 
 /// The account of callers that name none.
@@ -56,6 +58,15 @@ impl Service {
             }
         });
         Box::pin(events)
+    }
+
+    /// Refuses whoever may not have done what would be done in a run.
+    async fn permit(&self, found: &Found, caller: Option<&Caller>) -> Result<(), Status> {
+        let only = caller.map(|caller| caller.clusters.as_slice()).unwrap_or_default();
+        match self.runs.stays_within(found, only).await.map_err(|error| unavailable(&error))? {
+            true => Ok(()),
+            false => Err(Status::permission_denied("the run looks at clusters that the API key is not for")),
+        }
     }
 
     async fn find(&self, id: String, caller: Option<&Caller>) -> Result<Found, Status> {
@@ -128,10 +139,16 @@ impl agent_server::Agent for Service {
         Ok(Response::new(answer::models(self.runs.models())))
     }
 
-    async fn list_tools(&self, _: Request<ListToolsRequest>) -> Result<Response<ListToolsResponse>, Status> {
+    async fn list_tools(
+        &self,
+        request: Request<ListToolsRequest>,
+    ) -> Result<Response<ListToolsResponse>, Status> {
+        let caller = received(request, |asked| &mut asked.caller).caller;
+        let only = caller.as_ref().map(|caller| caller.clusters.as_slice()).unwrap_or_default();
         let offer = self
             .runs
             .tools()
+            .anywhere(account(caller.as_ref()), only)
             .offer(ToolProfile::default())
             .await
             .map_err(|missing| Status::unavailable(missing.to_string()))?;
@@ -147,6 +164,24 @@ impl agent_server::Agent for Service {
         let only = request.caller.map(|caller| caller.clusters).unwrap_or_default();
         let reached = reach.into_iter().filter(|(name, _)| only.is_empty() || only.contains(name));
         Ok(Response::new(answer::clusters(reached)))
+    }
+
+    async fn name_cluster(
+        &self,
+        request: Request<NameClusterRequest>,
+    ) -> Result<Response<NameClusterResponse>, Status> {
+        let NameClusterRequest { caller, text, clusters, model } =
+            received(request, |asked| &mut asked.caller);
+        let usual = caller.map(|caller| caller.default_model);
+        let model = [Some(model), usual].into_iter().flatten().find(|name| !name.is_empty());
+        let found = match self.runs.models().get(model.as_deref()) {
+            Ok(model) if self.runs.config().name_clusters && model.info().provider != "builtin" => {
+                naming::name(&*model, &text, &clusters).await
+            }
+            // The question itself says what is wrong with the model's name.
+            Ok(_) | Err(_) => None,
+        };
+        Ok(Response::new(NameClusterResponse { cluster: found.unwrap_or_default() }))
     }
 
     async fn list_runs(
@@ -191,6 +226,7 @@ impl agent_server::Agent for Service {
             return Err(Status::invalid_argument("settlement: it is missing; say what is decided"));
         }
         let found = self.find(request.run_id.clone(), request.caller.as_ref()).await?;
+        self.permit(&found, request.caller.as_ref()).await?;
         let outcome = self.runs.settle(found, request).await.map_err(|error| match error {
             NotSettled::Unknown(_) => Status::not_found(error.to_string()),
             NotSettled::Over(_) => Status::failed_precondition(error.to_string()),
@@ -206,6 +242,7 @@ impl agent_server::Agent for Service {
             return Err(Status::invalid_argument("text: it is missing; say something"));
         }
         let found = self.find(run_id, caller.as_ref()).await?;
+        self.permit(&found, caller.as_ref()).await?;
         let images = ask::images(images)?.into_iter().map(Part::Image);
         let text = Some(text).filter(|text| !text.is_empty()).map(Part::Text);
         let message = Message::new(Role::User, text.into_iter().chain(images).collect());

@@ -8,7 +8,7 @@ use tonic::{Request, Response, Status};
 use wire::session::{
     CancelTurnRequest, CancelTurnResponse, CreateAgentRequest, CreateAgentResponse, CreateSessionRequest,
     CreateSessionResponse, Cursor, DecideToolCallsRequest, DecideToolCallsResponse, DeleteAgentRequest,
-    DeleteAgentResponse, DeleteSessionRequest, DeleteSessionResponse, Event, GetAgentRequest,
+    DeleteAgentResponse, DeleteSessionRequest, DeleteSessionResponse, Details, Event, GetAgentRequest,
     GetAgentResponse, GetImageRequest, GetImageResponse, GetSessionRequest, GetSessionResponse, Image,
     ListAgentsRequest, ListAgentsResponse, ListEventsRequest, ListEventsResponse, ListMessagesRequest,
     ListMessagesResponse, ListSessionsRequest, ListSessionsResponse, PostMessageRequest, PostMessageResponse,
@@ -16,6 +16,8 @@ use wire::session::{
     UpdateAgentRequest, UpdateAgentResponse, UpdateSessionRequest, UpdateSessionResponse, WatchRequest,
     cursor, get_agent_request::Which, sessions_server,
 };
+
+use wire::agent::Caller;
 
 use super::{account, received, span, unavailable};
 use crate::sessions::{Error, Refused, Sessions, read::Unreadable};
@@ -37,6 +39,17 @@ impl std::fmt::Debug for SessionService {
 impl SessionService {
     pub(crate) fn new(sessions: Arc<Sessions>) -> Self {
         Self { sessions }
+    }
+
+    /// Refuses whoever may not have done what would be done in the session.
+    async fn permit(&self, session: &str, caller: Option<&Caller>) -> Result<(), Status> {
+        let only = caller.map(|caller| caller.clusters.as_slice()).unwrap_or_default();
+        match self.sessions.stays_within(session, account(caller), only).await? {
+            true => Ok(()),
+            false => {
+                Err(Status::permission_denied("the session reaches clusters that the API key is not for"))
+            }
+        }
     }
 }
 
@@ -102,10 +115,11 @@ impl sessions_server::Sessions for SessionService {
     ) -> Result<Response<CreateSessionResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
         let account = account(request.caller.as_ref()).to_owned();
-        let principal = request.caller.map(|caller| caller.principal).unwrap_or_default();
+        let caller = request.caller.unwrap_or_default();
         let key = idempotency(&account, request.idempotency_key, &request.request_digest)?;
-        let settings = request.settings.unwrap_or_default();
-        let session = self.sessions.create(&account, &principal, settings, key).await?;
+        let settings = Some(request.settings.unwrap_or_default());
+        let details = Details { settings, principal: caller.principal, clusters: caller.clusters };
+        let session = self.sessions.create(&account, details, key).await?;
         Ok(Response::new(CreateSessionResponse { session: Some(session) }))
     }
 
@@ -133,6 +147,7 @@ impl sessions_server::Sessions for SessionService {
         request: Request<UpdateSessionRequest>,
     ) -> Result<Response<UpdateSessionResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
+        self.permit(&request.session_id, request.caller.as_ref()).await?;
         let (account, settings) = (account(request.caller.as_ref()), request.settings.unwrap_or_default());
         let session = self.sessions.update(&request.session_id, account, settings).await?;
         Ok(Response::new(UpdateSessionResponse { session: Some(session) }))
@@ -153,6 +168,7 @@ impl sessions_server::Sessions for SessionService {
     ) -> Result<Response<PostMessageResponse>, Status> {
         let span = span("sleuth.session.v1.Sessions/PostMessage", &request);
         let request = received(request, |asked| &mut asked.caller);
+        self.permit(&request.session_id, request.caller.as_ref()).await?;
         let message = request.message.ok_or_else(|| Status::invalid_argument("message: it is missing"))?;
         let account = account(request.caller.as_ref());
         let said = self.sessions.say(&request.session_id, account, message, &request.client_message_id);
@@ -220,6 +236,7 @@ impl sessions_server::Sessions for SessionService {
         request: Request<SubmitToolResultsRequest>,
     ) -> Result<Response<SubmitToolResultsResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
+        self.permit(&request.session_id, request.caller.as_ref()).await?;
         let account = account(request.caller.as_ref());
         let accepted = self.sessions.bring(&request.session_id, account, request.results).await?;
         Ok(Response::new(SubmitToolResultsResponse { accepted }))
@@ -230,6 +247,7 @@ impl sessions_server::Sessions for SessionService {
         request: Request<DecideToolCallsRequest>,
     ) -> Result<Response<DecideToolCallsResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
+        self.permit(&request.session_id, request.caller.as_ref()).await?;
         let account = account(request.caller.as_ref());
         let accepted = self.sessions.decide(&request.session_id, account, request.decisions).await?;
         Ok(Response::new(DecideToolCallsResponse { accepted }))

@@ -25,8 +25,9 @@ impl Runs {
             return Ok(open_calls::refused(call, why));
         }
         let plan = tools.plan(std::slice::from_ref(&call), context).await.into_iter().next();
-        let (description, toolset) = plan.map(|plan| (plan.description, plan.toolset)).unwrap_or_default();
-        Ok(EventKind::CallApproved { call, description, toolset, permission })
+        let planned = plan.map(|plan| (plan.description, plan.toolset, plan.cluster));
+        let (description, toolset, cluster) = planned.unwrap_or_default();
+        Ok(EventKind::CallApproved { call, description, toolset, cluster, permission })
     }
 
     /// Takes note, in the log of the run that asked, that a call was allowed; the inner error is why it does not count.

@@ -87,10 +87,12 @@ pub(crate) struct Question {
     pub profile: ToolProfile,
     /// What the client says of calls.
     pub permissions: Option<Permissions>,
-    /// The cluster whose executors run them; empty for the agent's own.
+    /// The cluster whose executors run them; empty if none is named.
     pub cluster: String,
     /// What these executors must be called.
     pub labels: Labels,
+    /// The only clusters that may be reached; all of the account's if there are none.
+    pub clusters: Vec<String>,
     pub form: Option<Form>,
     pub sections: Sections,
     pub files: Vec<File>,
@@ -129,6 +131,8 @@ pub(crate) enum Refusal {
     Executor(#[from] NoExecutor),
     #[error(transparent)]
     Cluster(#[from] NotConnected),
+    #[error("name the cluster that is asked about, one of: {0}")]
+    Unnamed(String),
     #[error("this idempotency key belongs to another request: use a new key for a new request")]
     OtherRequest,
     #[error(transparent)]
@@ -169,7 +173,8 @@ impl Runs {
     }
 
     fn most(&self) -> Most {
-        Most { runs: self.config.max_runs, of_account: self.config.max_account_runs }
+        let Config { max_runs, max_account_runs, max_key_runs, .. } = self.config;
+        Most { runs: max_runs, of_account: max_account_runs, of_key: max_key_runs }
     }
 
     /// This agent as an owner of logs.
@@ -206,7 +211,7 @@ impl Runs {
         if !is_asked && settled.is_empty() {
             return Err(Refusal::NothingToDo);
         }
-        let tools = self.tools.of(&question.account, &question.cluster, &question.labels)?;
+        let (tools, clusters) = self.reached(&mut question)?;
         let offer = tools.offer(question.profile).await?;
         let result_tokens = self.tool_result_tokens(model.info().context_window);
         let (tools, offer) =
@@ -245,6 +250,7 @@ impl Runs {
             cluster_name: Some(question.cluster.as_str())
                 .filter(|named| !named.is_empty())
                 .or(self.config.cluster_name.as_deref()),
+            clusters: &clusters,
             offer: &offer,
             runbooks: &self.config.runbooks,
             matching: &matching,
@@ -256,7 +262,7 @@ impl Runs {
             Some(_) => rlm::system(&question.additional_system_prompt),
             None => prompt.system(),
         };
-        let started = started(&question, &*model, &prompt, &system, &context);
+        let started = started(&question, clusters.clone(), &*model, &prompt, &system, &context);
         let start = RunStarted { messages: Vec::new(), ..started.clone() };
         let mut run = Run::new(question.limits);
         let mut events = vec![EventKind::RunStarted(started)];
@@ -294,6 +300,27 @@ impl Runs {
         }
         self.spawn(driver, progress, seat);
         Ok(Reading::Here(reader))
+    }
+
+    /// The tools of the clusters that a question is about, and their names where each call chooses among them. What is
+    /// the only one is named from then on. Files are at one cluster, and so is code.
+    fn reached(&self, question: &mut Question) -> Result<(Tools, Vec<String>), Refusal> {
+        let (account, only, own) = (&question.account, &question.clusters, self.config.own_cluster());
+        if question.cluster.is_empty() {
+            let choice = self.tools.choice(account, only);
+            match choice.as_slice() {
+                [_, _, ..] if question.profile == ToolProfile::Holmes => {
+                    return Ok((self.tools.of_several(account, &choice, &question.labels), choice));
+                }
+                // Nothing answers yet.
+                [] if only.is_empty() || only.iter().any(|name| name == own) => {}
+                [] => question.cluster = only.first().cloned().unwrap_or_default(),
+                these if these.iter().any(|name| name == own) => {}
+                [other] => question.cluster.clone_from(other),
+                these => return Err(Refusal::Unnamed(these.join(", "))),
+            }
+        }
+        Ok((self.tools.of(account, &question.cluster, &question.labels)?, Vec::new()))
     }
 
     /// Keeps the input of a run with its log. Where that fails, it lasts as long as this process.
@@ -402,6 +429,7 @@ impl Runs {
 
 fn started(
     question: &Question,
+    clusters: Vec<String>,
     model: &dyn Model,
     prompt: &Prompt<'_>,
     system: &str,
@@ -446,6 +474,7 @@ fn started(
             context: question.rlm.as_ref().map(|(_, input)| digest(input)).unwrap_or_default(),
             cluster: question.cluster.clone(),
             labels: question.labels.clone(),
+            clusters,
             standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
             keeper: question.keeper.clone(),
             permissions: question.permissions.clone(),

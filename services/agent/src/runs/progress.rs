@@ -16,6 +16,7 @@ const EXCERPT: usize = 200;
 pub(crate) struct Progress {
     pub id: RunId,
     pub account: String,
+    pub principal: String,
     pub question: String,
     pub model: String,
     pub started_at: Timestamp,
@@ -51,6 +52,7 @@ impl Progress {
         Self {
             id,
             account: question.account.clone(),
+            principal: question.principal.clone(),
             question: question.text.chars().take(EXCERPT).collect(),
             model: model.to_owned(),
             started_at: Timestamp(clock::unix_nanos()),
@@ -73,6 +75,7 @@ impl Progress {
         Self {
             id,
             account: started.account.clone(),
+            principal: started.principal.clone(),
             question,
             model: started.model.clone(),
             started_at: began,

@@ -1,6 +1,11 @@
 //! Runs that another process left behind: taken over and driven on from their logs.
 
-use std::{num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroUsize,
+    sync::Arc,
+    time::Duration,
+};
 
 use domain::{AgentId, Event, EventKind, Family, Input, LogId, Move, RunId, RunStarted, Timestamp};
 use runtime::clock;
@@ -15,7 +20,7 @@ use crate::{
     clusters::NotConnected,
     driver::{Driver, Form, Setup},
     sessions::ids::is_session,
-    tools::{CodeInput, Context, NoExecutor, RequestHeaders, Rules, Unusable},
+    tools::{CodeInput, Context, NoExecutor, RequestHeaders, Rules, Tools, Unusable},
 };
 
 /// How often this agent looks for runs whose agent is gone.
@@ -156,6 +161,18 @@ impl Runs {
         self.log.release(left.lease).await
     }
 
+    /// The tools of the clusters that the run looks at. Those at which something goes on must be connected.
+    fn tools_of(&self, left: &Left) -> Result<Tools, Stuck> {
+        let RunStarted { account, setup, .. } = &left.started;
+        if setup.clusters.is_empty() {
+            return Ok(self.tools.of(account, &setup.cluster, &setup.labels)?);
+        }
+        for cluster in at_work(&left.events) {
+            self.tools.of(account, cluster, &setup.labels)?;
+        }
+        Ok(self.tools.of_several(account, &setup.clusters, &setup.labels))
+    }
+
     async fn drive_on(&self, left: &Left) -> Result<(), Stuck> {
         let Left { lease, events, family, id, started, question, began, position } = left;
         let model =
@@ -164,7 +181,7 @@ impl Runs {
             "" => None,
             text => serde_json::from_str(text).ok().and_then(|format| Form::read(format).ok().flatten()),
         };
-        let tools = self.tools.of(&started.account, &started.setup.cluster, &started.setup.labels)?;
+        let tools = self.tools_of(left)?;
         let offer = tools.offer(started.setup.profile).await?;
         let result_tokens = self.tool_result_tokens(started.context_window);
         let (tools, offer) =
@@ -173,7 +190,9 @@ impl Runs {
         let progress =
             Arc::new(Progress::taken_over(id.clone(), started, question.clone(), *began, cancel.clone()));
         progress.update(family.main(), *position);
-        let seat = self.table.admit(&progress, Most { of_account: usize::MAX, ..self.most() })?;
+        let seat = self
+            .table
+            .admit(&progress, Most { of_account: usize::MAX, of_key: usize::MAX, ..self.most() })?;
         let gone = u64::try_from(clock::unix_nanos().saturating_sub(began.0)).unwrap_or(0);
         let wall_time = limits.wall_time.saturating_sub(Duration::from_nanos(gone));
         let mut context = Context {
@@ -217,6 +236,23 @@ impl Runs {
         self.spawn(driver, progress, seat);
         Ok(())
     }
+}
+
+/// The clusters at which calls go on.
+fn at_work(events: &[Arc<Event>]) -> BTreeSet<&str> {
+    let mut calls = BTreeMap::new();
+    for event in events {
+        match &event.kind {
+            EventKind::ToolStarted { call, cluster: Some(cluster), .. }
+            | EventKind::CallApproved { call, cluster: Some(cluster), .. } => {
+                calls.insert(&call.id, cluster.as_str());
+            }
+            EventKind::ToolFinished { call, .. } => drop(calls.remove(call)),
+            EventKind::CallResolved { call, .. } => drop(calls.remove(&call.id)),
+            _ => {}
+        }
+    }
+    calls.into_values().collect()
 }
 
 /// The events of moves that follow a position of a run's log.

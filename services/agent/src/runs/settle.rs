@@ -48,6 +48,28 @@ impl Runs {
         Err(NotSettled::Over(call))
     }
 
+    /// Whether a run looks at no other clusters than these, if there are any.
+    pub(crate) async fn stays_within(&self, found: &Found, only: &[String]) -> Result<bool, store::Error> {
+        if only.is_empty() {
+            return Ok(true);
+        }
+        let log = match found {
+            Found::Here(run) => LogId::from(&run.id),
+            Found::Stored(entry) => entry.log.clone(),
+        };
+        let first = self.log.read(&log, 0, NonZeroUsize::MIN).await?;
+        let Some(EventKind::RunStarted(started)) = first.first().map(|event| &event.kind) else {
+            return Ok(false);
+        };
+        let mut looks = match (started.setup.clusters.as_slice(), started.setup.cluster.as_str()) {
+            ([], "") => vec![self.config.own_cluster()],
+            ([], one) => vec![one],
+            (several, _) => several.iter().map(String::as_str).collect(),
+        };
+        looks.retain(|cluster| !only.iter().any(|name| name == cluster));
+        Ok(looks.is_empty())
+    }
+
     /// Whether the log says that a call was asked about, and not how it went on.
     async fn waits(&self, log: &LogId, call: &CallId) -> Result<bool, NotSettled> {
         let (mut after, mut asked) = (0, false);

@@ -20,6 +20,8 @@ pub(super) struct Most {
     pub(super) runs: usize,
     /// Of one account.
     pub(super) of_account: usize,
+    /// Asked for with one key.
+    pub(super) of_key: usize,
 }
 
 /// As many runs as there may be go on.
@@ -29,6 +31,8 @@ pub(crate) enum Full {
     Agent(usize),
     #[error("{0} runs of the account go on already, which is its limit; try again later")]
     Account(usize),
+    #[error("{0} runs go on already that were asked for with this key, which is its limit; try again later")]
+    Key(usize),
 }
 
 /// All runs, by id: the order of their ids is that of their starts.
@@ -38,7 +42,7 @@ pub(super) struct Table(Mutex<Listed>);
 #[derive(Default)]
 struct Listed {
     runs: BTreeMap<RunId, Arc<Progress>>,
-    going_on: usize,
+    running: usize,
     /// How many go on.
     count: watch::Sender<usize>,
 }
@@ -52,14 +56,21 @@ impl Table {
     /// Lists a run that is to start, unless too many go on already.
     pub(super) fn admit(self: &Arc<Self>, run: &Arc<Progress>, most: Most) -> Result<Seat, Full> {
         let mut listed = self.lock();
-        if listed.going_on >= most.runs {
-            return Err(Full::Agent(listed.going_on));
+        if listed.running >= most.runs {
+            return Err(Full::Agent(listed.running));
         }
-        let of_account = listed.of_account(&run.account);
-        if of_account >= most.of_account {
-            return Err(Full::Account(of_account));
+        let of_account = |other: &Progress| other.account == run.account;
+        let of_key = |other: &Progress| of_account(other) && other.principal == run.principal;
+        let going_on = listed.going_on(of_account);
+        if going_on >= most.of_account {
+            return Err(Full::Account(going_on));
         }
-        listed.going_on += 1;
+        let going_on = listed.going_on(of_key);
+        // Who has no key has no limit of its own.
+        if !run.principal.is_empty() && going_on >= most.of_key {
+            return Err(Full::Key(going_on));
+        }
+        listed.running += 1;
         listed.tell();
         listed.runs.insert(run.id.clone(), Arc::clone(run));
         listed.forget();
@@ -79,17 +90,16 @@ impl Table {
 }
 
 impl Listed {
-    fn of_account(&self, account: &str) -> usize {
-        let goes_on = |run: &&Arc<Progress>| run.account == account && run.outcome().is_none();
-        self.runs.values().filter(goes_on).count()
+    fn going_on(&self, which: impl Fn(&Progress) -> bool) -> usize {
+        self.runs.values().filter(|run| which(run) && run.outcome().is_none()).count()
     }
 
     fn tell(&self) {
-        self.count.send_replace(self.going_on);
+        self.count.send_replace(self.running);
     }
 
     fn forget(&mut self) {
-        while self.runs.len() > self.going_on.saturating_add(LISTED) {
+        while self.runs.len() > self.running.saturating_add(LISTED) {
             let oldest = self.runs.iter().find(|(_, run)| run.outcome().is_some()).map(|(id, _)| id.clone());
             let Some(oldest) = oldest else { return };
             self.runs.remove(&oldest);
@@ -115,7 +125,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut listed = self.table.lock();
-        listed.going_on = listed.going_on.saturating_sub(1);
+        listed.running = listed.running.saturating_sub(1);
         listed.tell();
         if !self.ended_well {
             listed.runs.remove(&self.run);

@@ -76,9 +76,11 @@ impl From<&Refusal> for Cause {
             | Refusal::TooMany(_)
             | Refusal::ShuttingDown
             | Refusal::Log(_) => Self::NoTools,
-            Refusal::Blind { .. } | Refusal::ClientTool(_) | Refusal::NothingToDo | Refusal::OtherRequest => {
-                Self::Other
-            }
+            Refusal::Blind { .. }
+            | Refusal::ClientTool(_)
+            | Refusal::Unnamed(_)
+            | Refusal::NothingToDo
+            | Refusal::OtherRequest => Self::Other,
         }
     }
 }

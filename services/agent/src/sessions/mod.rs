@@ -103,12 +103,11 @@ impl Sessions {
     pub(crate) async fn create(
         &self,
         account: &str,
-        principal: &str,
-        settings: SessionSettings,
+        details: Details,
         idempotency: Option<Idempotency>,
     ) -> Result<Session, Error> {
-        let (title, principal) = (settings.title.clone(), principal.to_owned());
-        let details = Details { settings: Some(settings), principal }.encode_to_vec();
+        let title = details.settings.as_ref().map(|settings| settings.title.clone()).unwrap_or_default();
+        let details = details.encode_to_vec();
         let id =
             self.keep(ids::new(ids::SESSION), account, Kind::Session, (title, details), idempotency).await?;
         self.get(id.as_str(), account).await
@@ -202,6 +201,12 @@ impl Sessions {
         Ok(())
     }
 
+    /// Whether whoever may reach only these clusters may speak to a session: it reaches no others.
+    pub(crate) async fn stays_within(&self, id: &str, account: &str, only: &[String]) -> Result<bool, Error> {
+        let reached = details(&self.find(id, account).await?).clusters;
+        Ok(only.is_empty() || !reached.is_empty() && reached.iter().all(|cluster| only.contains(cluster)))
+    }
+
     /// The log of a session of an account.
     async fn find(&self, id: &str, account: &str) -> Result<Entry, Error> {
         self.look_up(id, account, Kind::Session).await
@@ -276,9 +281,8 @@ impl Sessions {
         let Some(lease) = self.store().claim(log, &owner).await? else { return Ok(false) };
         let held = lease.clone();
         let working = async {
-            let Details { settings, principal } = self.details(log).await?;
-            let actor = Actor::new(Arc::clone(self), lease, principal, settings.unwrap_or_default());
-            actor.await?.work().await
+            let details = self.details(log).await?;
+            Actor::new(Arc::clone(self), lease, details).await?.work().await
         };
         let worked = working.await;
         if worked.is_err() {

@@ -94,6 +94,14 @@ impl Context {
     }
 }
 
+/// Where calls go.
+#[derive(Clone, Debug)]
+pub(super) struct Destination {
+    pub pool: Arc<Pool>,
+    /// The cluster, where calls choose among several.
+    pub cluster: String,
+}
+
 /// A call in progress. Dropping it ends the execution.
 #[derive(Debug)]
 pub(crate) struct Running {
@@ -118,7 +126,7 @@ pub(crate) struct Placing {
 
 impl Running {
     pub(super) fn start(
-        pool: Arc<Pool>,
+        at: Destination,
         call: ToolCall,
         permission: Option<Permission>,
         before: Before,
@@ -130,7 +138,7 @@ impl Running {
         let (placings_to, placings) = mpsc::channel(1);
         let (result_to, result) = oneshot::channel();
         let span = span(&call);
-        let execution = Execution::new(pool, &call, permission, interpreter, placings_to, context);
+        let execution = Execution::new(at, &call, permission, interpreter, placings_to, context);
         let context = context.clone();
         let task = async move {
             let Before { placement, printed: skip } = before;

@@ -73,6 +73,7 @@ impl ClientTools {
             call: call.id.clone(),
             description: format!("Frontend tool: {}", call.name),
             toolset: None,
+            cluster: None,
             verdict,
         }
     }

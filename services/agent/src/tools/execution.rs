@@ -1,6 +1,6 @@
 //! One execution: given to an executor, followed, found again, and cancelled unless it has ended.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use domain::{CallId, OutputStream, Permission, Placement, Printed, RunId, ToolCall, ToolResult};
@@ -8,7 +8,7 @@ use futures_util::future::join_all;
 use prost::Message as _;
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
@@ -16,8 +16,8 @@ use wire::executor::{self, EffectClass, Ending, ExecuteEvent, execute_event::Kin
 
 use super::{
     Interpreter, Question,
-    call::{CANCEL_TIME, Context, Placing, traced},
-    executors::{self, Busy, Client, Member, Pool, Wish},
+    call::{CANCEL_TIME, Context, Destination, Placing, traced},
+    executors::{self, Busy, Client, Member, Wish},
     result,
 };
 
@@ -32,10 +32,12 @@ const UNKNOWN: &str = "The executor that ran this call was lost, and nobody know
 const MOVES: u32 = 2;
 /// How long an executor may take to come back with a call: less than it keeps calls that nobody follows.
 const RETURN_TIME: Duration = Duration::from_secs(20);
+/// Time between two looks whether one is there.
+const RETURN_PAUSE: Duration = Duration::from_millis(200);
 
 /// An execution that is cancelled at its executor unless it has ended.
 pub(super) struct Execution {
-    pool: Arc<Pool>,
+    to: Destination,
     /// The executor that has it.
     at: Option<Busy>,
     /// Those that were lost over it.
@@ -98,7 +100,7 @@ struct GoingOn<'a> {
 
 impl Execution {
     pub(super) fn new(
-        pool: Arc<Pool>,
+        to: Destination,
         call: &ToolCall,
         permission: Option<Permission>,
         interpreter: Option<Interpreter>,
@@ -113,7 +115,7 @@ impl Execution {
         let id = execution_id(&run, &call.id);
         let leaving = context.leaving.clone();
         Self {
-            pool,
+            to,
             at: None,
             lost: Vec::new(),
             id,
@@ -175,7 +177,8 @@ impl Execution {
     fn is_handed_back(&self, finished: &executor::Finished) -> bool {
         let here = self.at.as_ref().map(|member| member.name());
         let is_fresh = |name: &str| Some(name) != here && !self.lost.iter().any(|lost| lost == name);
-        finished.ending() == Ending::Lost && self.pool.members().iter().any(|member| is_fresh(member.name()))
+        finished.ending() == Ending::Lost
+            && self.to.pool.members().iter().any(|member| is_fresh(member.name()))
     }
 
     /// Its executor is lost: another one takes what only reads; one that dialled in may come back with it.
@@ -197,7 +200,7 @@ impl Execution {
         if !member.dials_in() {
             return Err(lost);
         }
-        let Ok(Some(back)) = timeout(RETURN_TIME, self.pool.successor(&member)).await else {
+        let Ok(Some(back)) = timeout(RETURN_TIME, self.to.pool.successor(&member)).await else {
             return Err(lost);
         };
         self.lost.pop();
@@ -231,24 +234,39 @@ impl Execution {
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
             interpreter: None,
             request_headers: context.headers.to_wire(),
+            cluster: self.to.cluster.clone(),
         };
         let tool = Some((context.profile, call.name.as_str()));
         let wish = Wish { not: &not, tool, near: context.files(), once: true };
-        let asked = self.pool.ask(wish, |member| {
-            let (mut request, own, context) = (request.clone(), self.interpreter.clone(), context.clone());
-            let placings = self.placings.clone();
-            async move {
-                note(&placings, &member).await?;
-                let mut client = member.client();
-                if let Some(own) = own {
-                    let prepared = own.prepare(&client, &context).await;
-                    request.interpreter = Some(prepared.map_err(Status::failed_precondition)?);
+        let began = Instant::now();
+        let (stream, member) = loop {
+            let asked = self.to.pool.ask(wish, |member| {
+                let (mut request, own, context) =
+                    (request.clone(), self.interpreter.clone(), context.clone());
+                let placings = self.placings.clone();
+                async move {
+                    note(&placings, &member).await?;
+                    let mut client = member.client();
+                    if let Some(own) = own {
+                        let prepared = own.prepare(&client, &context).await;
+                        request.interpreter = Some(prepared.map_err(Status::failed_precondition)?);
+                    }
+                    let asked = timeout(SILENCE, client.execute(traced(request))).await;
+                    asked.unwrap_or_else(|_| Err(silent()))
                 }
-                let asked = timeout(SILENCE, client.execute(traced(request))).await;
-                asked.unwrap_or_else(|_| Err(silent()))
+            });
+            match asked.await {
+                // An executor that dials in may be on its way to another agent, or back to this one.
+                Err(status)
+                    if executors::is_unsent(&status)
+                        && self.to.pool.expects()
+                        && began.elapsed() < RETURN_TIME =>
+                {
+                    sleep(RETURN_PAUSE).await;
+                }
+                asked => break asked?,
             }
-        });
-        let (stream, member) = asked.await?;
+        };
         tracing::Span::current().record("sleuth.executor", member.name());
         self.at = Some(member);
         Ok(stream.into_inner())
@@ -262,6 +280,7 @@ impl Execution {
             session: context.session.clone(),
             profile: context.profile.name().to_owned(),
             request_headers: context.headers.to_wire(),
+            cluster: self.to.cluster.clone(),
             ..executor::PlanRequest::default()
         }
     }
@@ -269,7 +288,7 @@ impl Execution {
     /// Where a person allowed it: executors that would not do what the person was shown. They are passed over as long
     /// as there are others.
     async fn not_shown(&self, call: &ToolCall, context: &Context) -> Vec<String> {
-        let members = self.pool.members();
+        let members = self.to.pool.members();
         let Some(shown) = shown(&self.grant).filter(|_| members.len() > 1) else { return Vec::new() };
         let asked = members.iter().map(async |member| {
             let mut client = member.client();
@@ -289,7 +308,7 @@ impl Execution {
         let request = self.plan(call, context);
         let tool = Some((context.profile, call.name.as_str()));
         let wish = Wish { not: &self.lost, tool, near: context.files(), once: false };
-        let asked = self.pool.ask(wish, |member| {
+        let asked = self.to.pool.ask(wish, |member| {
             let request = traced(request.clone());
             async move { member.client().plan(request).await }
         });
@@ -301,7 +320,7 @@ impl Execution {
 
     /// Looks for it where it was given to, and then at all others: executors change their addresses.
     async fn find(&mut self, placed: &Placement) -> Option<Streaming<ExecuteEvent>> {
-        let members = self.pool.candidates();
+        let members = self.to.pool.candidates();
         let (named, others): (Vec<_>, Vec<_>) =
             members.iter().partition(|member| member.name() == placed.executor);
         for some in [named, others] {

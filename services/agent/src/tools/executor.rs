@@ -14,7 +14,7 @@ use wire::executor::{self, Verdict};
 
 use super::{
     Interpreter, Offer,
-    call::{self, Context, Running},
+    call::{self, Context, Destination, Running},
     executors::{Member, Pool, Wish, is_lost},
     offered,
     rules::Judged,
@@ -33,30 +33,36 @@ pub(crate) struct NoExecutor(String);
 /// Executors, as far as their tools go.
 #[derive(Clone)]
 pub(super) struct Executor {
-    pool: Arc<Pool>,
+    at: Destination,
     /// The last offers: an executor that restarts does not make an agent forget its tools.
     last: Arc<Mutex<HashMap<ToolProfile, Offer>>>,
 }
 
 impl Executor {
     pub(super) fn new(pool: Arc<Pool>) -> Self {
-        Self { pool, last: Arc::default() }
+        Self { at: Destination { pool, cluster: String::new() }, last: Arc::default() }
+    }
+
+    /// The same as those of one of many clusters: calls say that they are for it.
+    pub(super) fn of_many(self, cluster: &str) -> Self {
+        Self { at: Destination { cluster: cluster.to_owned(), ..self.at }, ..self }
     }
 
     /// The same with only those executors that have these labels too.
     pub(super) fn labelled(&self, labels: &Labels) -> Self {
-        Self::new(Arc::new(self.pool.labelled(labels)))
+        let pool = Arc::new(self.at.pool.labelled(labels));
+        Self { at: Destination { pool, ..self.at.clone() }, last: Arc::default() }
     }
 
     /// All of them.
     pub(super) fn members(&self) -> Vec<Arc<Member>> {
-        self.pool.members().to_vec()
+        self.at.pool.members().to_vec()
     }
 
     /// What they have together now, and what those had that do not answer.
     pub(super) async fn offer(&self, profile: ToolProfile) -> Result<Offer, NoExecutor> {
         let looked = self.look(profile).await;
-        let lists: Vec<_> = self.pool.members().iter().filter_map(|member| member.list(profile)).collect();
+        let lists: Vec<_> = self.at.pool.members().iter().filter_map(|member| member.list(profile)).collect();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if lists.is_empty() {
             return last.get(&profile).cloned().ok_or_else(|| looked.err().unwrap_or_else(|| self.nobody()));
@@ -75,16 +81,16 @@ impl Executor {
     async fn look(&self, profile: ToolProfile) -> Result<(), NoExecutor> {
         let silent = |status: Status| NoExecutor(status.message().to_owned());
         let filled = async {
-            self.pool.filled().await;
+            self.at.pool.filled().await;
             Ok(())
         };
         within(filled).await.map_err(silent)?;
-        let all = self.pool.candidates();
+        let all = self.at.pool.candidates();
         let anybody = all.iter().any(|member| member.works());
         let asked =
             all.iter().filter(|member| member.works() || !anybody).map(|member| list(member, profile));
         let answers = join_all(asked).await;
-        let here = self.pool.members();
+        let here = self.at.pool.members();
         let ours = |name: &str| here.iter().any(|member| member.name() == name);
         let mut missing = self.nobody();
         for answer in answers {
@@ -98,7 +104,8 @@ impl Executor {
     }
 
     fn nobody(&self) -> NoExecutor {
-        let labels: Vec<_> = self.pool.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let labels: Vec<_> =
+            self.at.pool.labels().iter().map(|(key, value)| format!("{key}={value}")).collect();
         NoExecutor(format!("none has the labels {}", labels.join(", ")))
     }
 
@@ -112,10 +119,11 @@ impl Executor {
             session: context.session.clone(),
             profile: context.profile.name().to_owned(),
             request_headers: context.headers.to_wire(),
+            cluster: self.at.cluster.clone(),
         };
         let refused = |reason: String| {
-            let (description, toolset, verdict) = (String::new(), None, ToolVerdict::Refuse(reason));
-            Judged::harmless(ToolPlan { call: call.id.clone(), description, toolset, verdict })
+            let (call, description, verdict) = (call.id.clone(), String::new(), ToolVerdict::Refuse(reason));
+            Judged::harmless(ToolPlan { call, description, toolset: None, cluster: None, verdict })
         };
         let wish =
             Wish { near: context.files(), tool: Some((context.profile, &call.name)), ..Wish::default() };
@@ -125,7 +133,8 @@ impl Executor {
                 let description = std::mem::take(&mut answer.description);
                 let toolset = Some(std::mem::take(&mut answer.toolset)).filter(|toolset| !toolset.is_empty());
                 let (verdict, facts) = judgement(answer);
-                Judged { plan: ToolPlan { call: call.id.clone(), description, toolset, verdict }, facts }
+                let call = call.id.clone();
+                Judged { plan: ToolPlan { call, description, toolset, cluster: None, verdict }, facts }
             }
             Err(status) if status.code() == Code::NotFound => {
                 refused(format!("Failed to find tool {}", call.name))
@@ -141,7 +150,7 @@ impl Executor {
         wish: Wish<'_>,
     ) -> Result<tonic::Response<executor::PlanResponse>, Status> {
         loop {
-            let judged = self.pool.ask(wish, |member| {
+            let judged = self.at.pool.ask(wish, |member| {
                 let asked = call::traced(asked.clone());
                 async move { member.client().plan(asked).await }
             });
@@ -158,7 +167,7 @@ impl Executor {
             caller: Some(context.caller()),
             session: context.session.clone(),
         };
-        let members = self.pool.members();
+        let members = self.at.pool.members();
         let told = members.iter().map(async |member| {
             let mut client = member.client();
             if let Err(status) = within(client.close_session(call::traced(request.clone()))).await {
@@ -176,7 +185,7 @@ impl Executor {
         before: Before,
         context: &Context,
     ) -> Running {
-        Running::start(Arc::clone(&self.pool), call, permission, before, None, context)
+        Running::start(self.at.clone(), call, permission, before, None, context)
     }
 
     /// Starts code, likewise.
@@ -187,7 +196,7 @@ impl Executor {
         before: Before,
         context: &Context,
     ) -> Running {
-        Running::start(Arc::clone(&self.pool), call, None, before, Some(interpreter), context)
+        Running::start(self.at.clone(), call, None, before, Some(interpreter), context)
     }
 }
 

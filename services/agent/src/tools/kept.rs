@@ -84,7 +84,13 @@ impl KeptResults {
             }
             Err(why) => ("Read a result".to_owned(), ToolVerdict::Refuse(why)),
         };
-        ToolPlan { call: call.id.clone(), description, toolset: Some(TOOLSET.to_owned()), verdict }
+        ToolPlan {
+            call: call.id.clone(),
+            description,
+            toolset: Some(TOOLSET.to_owned()),
+            cluster: None,
+            verdict,
+        }
     }
 
     pub(super) fn run(&self, call: &ToolCall) -> ToolResult {

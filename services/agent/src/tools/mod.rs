@@ -11,6 +11,7 @@ pub(crate) mod executors;
 mod headers;
 mod kept;
 mod offered;
+mod reach;
 mod restricted;
 mod result;
 mod rules;
@@ -38,6 +39,7 @@ use client::ClientTools;
 use executor::Executor;
 use executors::{Discovered, Member};
 use kept::KeptResults;
+use reach::Reach;
 use restricted::Restricted;
 use rules::Judged;
 use runbook::FetchRunbook;
@@ -80,9 +82,12 @@ impl Offer {
 /// The tools, wherever they are. Of two with one name, the agent's own counts.
 #[derive(Clone)]
 pub(crate) struct Tools {
-    executor: Executor,
+    /// The agent's own executors.
+    own: Executor,
+    /// Those of the run.
+    executors: Reach,
     /// Looked for as long as there are tools.
-    _executors: Discovered,
+    search: Discovered,
     clusters: Clusters,
     runbooks: FetchRunbook,
     client: ClientTools,
@@ -93,10 +98,13 @@ pub(crate) struct Tools {
 
 impl Tools {
     pub(crate) fn new(executors: Discovered, config: &Config) -> Self {
+        let own = config.own_cluster();
+        let executor = Executor::new(Arc::new(executors.pool().labelled(&config.executor_labels)));
         Self {
-            executor: Executor::new(Arc::new(executors.pool().labelled(&config.executor_labels))),
-            _executors: executors,
-            clusters: Clusters::new(config.own_cluster()),
+            executors: Reach::one(own, executor.clone()),
+            own: executor,
+            search: executors,
+            clusters: Clusters::new(own),
             runbooks: FetchRunbook::new(config.runbooks.clone()),
             client: ClientTools::default(),
             kept: KeptResults::default(),
@@ -108,21 +116,49 @@ impl Tools {
     /// The same with the executors of a cluster of an account that have these labels; the agent's own executors if
     /// no cluster is named, or theirs is.
     pub(crate) fn of(&self, account: &str, cluster: &str, labels: &Labels) -> Result<Self, NotConnected> {
-        let own = cluster.is_empty() || cluster == self.clusters.own();
-        let executor = match own {
-            true if labels.is_empty() => return Ok(self.clone()),
-            true => self.executor.labelled(labels),
-            false => Executor::new(Arc::new(self.clusters.pool(account, cluster)?.labelled(labels))),
+        let own = self.clusters.own();
+        let (name, executor) = match cluster {
+            cluster if cluster.is_empty() || cluster == own => (own, self.own.clone()),
+            cluster => (cluster, Executor::new(self.clusters.pool(account, cluster)?)),
         };
-        Ok(Self { executor, ..self.clone() })
+        Ok(Self { executors: Reach::one(name, chosen(executor, labels)), ..self.clone() })
+    }
+
+    /// The same with the executors of several clusters of an account, among which each call chooses.
+    pub(crate) fn of_several(&self, account: &str, clusters: &[String], labels: &Labels) -> Self {
+        let executor = |cluster: &String| match cluster == self.clusters.own() {
+            true => self.own.clone(),
+            false => Executor::new(self.clusters.expected(account, cluster)),
+        };
+        let executor = |cluster| chosen(executor(cluster), labels).of_many(cluster);
+        let executors = clusters.iter().map(|cluster| (cluster.clone(), executor(cluster)));
+        Self { executors: Reach::several(executors.collect(), self.clusters.own()), ..self.clone() }
     }
 
     /// The clusters that an account can reach, and the executors of each, in the order of their names.
     pub(crate) fn reach(&self, account: &str) -> BTreeMap<String, Vec<Arc<Member>>> {
-        let own = (self.clusters.own().to_owned(), self.executor.members());
+        let own = (self.clusters.own().to_owned(), self.own.members());
         let mut reach: BTreeMap<_, _> = self.clusters.list(account).into_iter().chain([own]).collect();
         reach.retain(|_, members| !members.is_empty());
         reach
+    }
+
+    /// The clusters that a question may look at which names none: those that answer, and that `only` has if it has any.
+    pub(crate) fn choice(&self, account: &str, only: &[String]) -> Vec<String> {
+        let mut reach = self.reach(account);
+        reach.retain(|name, members| {
+            let answers = members.iter().any(|member| !member.instance().is_empty());
+            answers && (only.is_empty() || only.contains(name))
+        });
+        reach.into_keys().collect()
+    }
+
+    /// The same where nobody has said at which cluster to look.
+    pub(crate) fn anywhere(&self, account: &str, only: &[String]) -> Self {
+        match self.search.is_empty() {
+            true => self.of_several(account, &self.choice(account, only), &Labels::new()),
+            false => self.clone(),
+        }
     }
 
     /// The clusters that are connected.
@@ -151,7 +187,7 @@ impl Tools {
 
     /// What there is now. If no executor answers, its part is what it was before.
     pub(crate) async fn offer(&self, profile: ToolProfile) -> Result<Offer, NoExecutor> {
-        let offer = self.executor.offer(profile).await?;
+        let offer = self.executors.offer(profile).await?;
         if profile == ToolProfile::Rlm {
             return Ok(offer);
         }
@@ -163,9 +199,12 @@ impl Tools {
         Ok(Offer { specs: specs.into(), toolsets: toolsets.into(), ..offer })
     }
 
-    /// Whether an executor answers now.
+    /// Whether an executor answers now, if there are to be any beside those of clusters.
     pub(crate) async fn check(&self) -> Result<(), NoExecutor> {
-        self.executor.check().await
+        if self.search.is_empty() {
+            return Ok(());
+        }
+        self.executors.check().await
     }
 
     /// Has calls judged, all at once, and then by the client's rules, one after the other. Every call gets a plan: one
@@ -183,7 +222,7 @@ impl Tools {
             } else if self.restricted.owns(call) && !context.follows_runbook {
                 Judged::harmless(Restricted::plan(call))
             } else {
-                self.executor.plan(call, context).await
+                self.executors.plan(call, context).await
             }
         }))
         .await;
@@ -211,7 +250,7 @@ impl Tools {
         } else if self.kept.owns(&call) {
             Running::at_once(&call, || self.kept.run(&call))
         } else {
-            self.executor.run(call, permission, before, context)
+            self.executors.run(call, permission, before, context)
         }
     }
 
@@ -223,7 +262,7 @@ impl Tools {
         before: Before,
         context: &Context,
     ) -> Running {
-        self.executor.run_code(call, interpreter, before, context)
+        self.executors.run_code(call, interpreter, before, context)
     }
 
     /// Runs a command for code, and answers with JSON.
@@ -236,7 +275,7 @@ impl Tools {
         let context = Context { profile: ToolProfile::Harness, ..context.clone() };
         let call = code::command(id, arguments);
         let denied = |why: &str| Err(format!("exec denied: {why}"));
-        let judged = self.executor.plan(&call, &context).await;
+        let judged = self.executors.plan(&call, &context).await;
         let as_named = ToolCall { name: "exec".to_owned(), ..call.clone() };
         match context.rules.judge(&as_named, judged).verdict {
             ToolVerdict::Allow => {}
@@ -244,7 +283,7 @@ impl Tools {
             ToolVerdict::AskPerson(approval) => return denied(&approval.reason),
             ToolVerdict::AskClient => return denied("it is not run here"),
         }
-        match self.executor.run(call, None, Before::default(), &context).finished().await {
+        match self.executors.run(call, None, Before::default(), &context).finished().await {
             Some(ToolResult { error: None, data, .. }) => Ok(data),
             Some(ToolResult { error, .. }) => Err(error.unwrap_or_default()),
             None => Err("the command was lost".to_owned()),
@@ -265,7 +304,7 @@ impl Tools {
     pub(crate) async fn close_session(&self, context: &Context) {
         match context.profile {
             ToolProfile::Holmes => {}
-            ToolProfile::Harness | ToolProfile::Rlm => self.executor.close_session(context).await,
+            ToolProfile::Harness | ToolProfile::Rlm => self.executors.close_session(context).await,
         }
     }
 
@@ -278,4 +317,9 @@ impl Tools {
     pub(crate) fn fit(&self, call: &CallId, result: ToolResult) -> ToolResult {
         self.kept.fit(call, result)
     }
+}
+
+/// Those that have labels, if any are asked for.
+fn chosen(executor: Executor, labels: &Labels) -> Executor {
+    if labels.is_empty() { executor } else { executor.labelled(labels) }
 }

@@ -15,6 +15,10 @@ impl FromIterator<String> for Restricted {
 }
 
 impl Restricted {
+    pub(super) fn names(&self) -> impl Iterator<Item = &String> {
+        self.0.iter()
+    }
+
     pub(super) fn owns(&self, call: &ToolCall) -> bool {
         self.0.contains(&call.name)
     }
@@ -29,6 +33,7 @@ impl Restricted {
             call: call.id.clone(),
             description: call.name.clone(),
             toolset: None,
+            cluster: None,
             verdict: ToolVerdict::Refuse(why),
         }
     }

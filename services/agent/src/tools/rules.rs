@@ -142,7 +142,10 @@ mod tests {
             policy: "p".into(),
         };
         let (description, toolset) = (String::new(), None);
-        Judged { plan: ToolPlan { call: call.id.clone(), description, toolset, verdict }, facts }
+        Judged {
+            plan: ToolPlan { call: call.id.clone(), description, toolset, cluster: None, verdict },
+            facts,
+        }
     }
 
     fn rule(command: &str) -> Rule {
@@ -150,7 +153,7 @@ mod tests {
     }
 
     fn started(call: ToolCall, gate: Gate) -> EventKind {
-        EventKind::ToolStarted { call, description: String::new(), toolset: None, gate }
+        EventKind::ToolStarted { call, description: String::new(), toolset: None, cluster: None, gate }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Calls that are code of the agent, where it works so.
 
 use crate::{
-    CallId, CodeOutput, EventKind, Gate, Message, Step, ToolCall, ToolResult, Usage, UsageReported,
+    CallId, CodeOutput, EventKind, Gate, Message, Step, ToolCall, ToolPlan, ToolResult, Usage, UsageReported,
     rlm::fenced_code,
 };
 
@@ -17,15 +17,15 @@ const FINAL: &str = "final";
 
 impl Run {
     /// A call begins.
-    pub(super) fn begun(
-        &self,
-        call: ToolCall,
-        description: String,
-        toolset: Option<String>,
-        gate: Gate,
-    ) -> EventKind {
+    pub(super) fn begun(&self, call: ToolCall, plan: Option<&ToolPlan>, gate: Gate) -> EventKind {
         match self.rlm {
-            None => EventKind::ToolStarted { call, description, toolset, gate },
+            None => EventKind::ToolStarted {
+                call,
+                description: plan.map_or_else(String::new, |plan| plan.description.clone()),
+                toolset: plan.and_then(|plan| plan.toolset.clone()),
+                cluster: plan.and_then(|plan| plan.cluster.clone()),
+                gate,
+            },
             Some(_) => EventKind::ReplInput { call, iteration: self.tool_calls.saturating_add(1) },
         }
     }

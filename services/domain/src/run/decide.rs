@@ -258,10 +258,8 @@ impl Run {
             .collect();
         for call in calls {
             let found = plan(&call.id);
-            let description = found.map_or_else(String::new, |plan| plan.description.clone());
-            let toolset = found.and_then(|plan| plan.toolset.clone());
             let gate = Self::gate(found, refusals.iter().any(|(refused, _)| *refused == call.id));
-            let begun = self.begun(call, description, toolset, gate);
+            let begun = self.begun(call, found, gate);
             self.publish(step, begun);
         }
         for (call, reason) in refusals {
@@ -380,7 +378,7 @@ impl Run {
             Phase::Planning { calls } => {
                 step.effects.push(Effect::StopPlan);
                 for call in calls.clone() {
-                    let begun = self.begun(call, String::new(), None, Gate::default());
+                    let begun = self.begun(call, None, Gate::default());
                     self.publish(step, begun);
                 }
                 self.answer_instead(step);

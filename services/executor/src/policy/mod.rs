@@ -14,6 +14,7 @@ mod block;
 mod guard;
 mod judge;
 mod kubectl;
+mod lifts;
 mod objection;
 mod options;
 mod parse;
@@ -28,6 +29,7 @@ mod survey;
 mod tests;
 
 pub(crate) use kubectl::check_kind;
+pub use lifts::Lifts;
 pub use rules::BuiltinAllowlist;
 pub(crate) use rules::{Prefix, Rules};
 

@@ -72,6 +72,8 @@ pub(super) struct Limits {
 pub(super) struct Order {
     pub(super) key: Key,
     pub(super) tool: Callable,
+    /// The tool's own, which are those of the call but for where it goes.
+    pub(super) arguments: String,
     /// A permission for exactly this call. May be empty.
     pub(super) grant: Bytes,
     pub(super) standing: Standing,
@@ -148,9 +150,8 @@ impl Workshop {
     }
 
     async fn judged(&self, execution: &Execution, order: &Order) -> Finished {
-        let arguments = &execution.call.arguments_json;
         let Judged { plan, target } =
-            self.judge.judge(&order.tool, arguments, &order.key.account, &order.standing).await;
+            self.judge.judge(&order.tool, &order.arguments, &order.key.account, &order.standing).await;
         let refused = |reason| failed(&plan.description, reason, Ending::Refused);
         let work = match plan.decision {
             Decision::Allow(work) => work,
@@ -161,7 +162,7 @@ impl Workshop {
             }
             Decision::Ask(ask) => {
                 let grant = order.grant.clone();
-                let tool = &order.tool.name;
+                let (tool, arguments) = (&order.tool.name, &execution.call.arguments_json);
                 match self.judge.take(grant, &order.key, tool, arguments, target, &self.records).await {
                     Ok(()) => ask.work,
                     Err(void) => {

@@ -1,6 +1,7 @@
 //! Judges calls: by the policy, and by what persons have allowed.
 
 use std::{
+    borrow::Cow,
     sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -15,8 +16,8 @@ use super::{
     target::Targets,
 };
 use crate::{
-    policy::Effect,
-    tools::{Callable, Decision, Plan, RequestHeaders, Settings, Site},
+    policy::{Effect, Lifts},
+    tools::{Callable, Decision, Plan, RequestHeaders, Saved, Settings, Site},
     workspace::Session,
 };
 
@@ -30,6 +31,8 @@ pub(super) struct Judge {
     pub(super) targets: Targets,
     pub(super) keys: KeyRing,
     pub(super) policy_version: String,
+    /// What a permission may let run here.
+    pub(super) lifts: Lifts,
 }
 
 /// What comes with the calls of a session: its standing grants, and headers of whoever asks.
@@ -49,6 +52,19 @@ pub(super) struct Judged {
 }
 
 impl Judge {
+    /// The arguments that are the tool's own of a call that may be for a cluster.
+    pub(super) fn own_arguments<'a>(
+        &self,
+        cluster: &str,
+        arguments_json: &'a str,
+    ) -> Result<Cow<'a, str>, Elsewhere> {
+        if !self.targets.are_of(cluster) {
+            return Err(Elsewhere(cluster.to_owned()));
+        }
+        let arguments = if cluster.is_empty() { None } else { without_cluster(arguments_json) };
+        Ok(arguments.map_or(Cow::Borrowed(arguments_json), Cow::Owned))
+    }
+
     /// Judges where blocking is fine. What cannot be judged in time is refused.
     pub(super) async fn judge(
         &self,
@@ -57,15 +73,19 @@ impl Judge {
         account: &str,
         standing: &Standing,
     ) -> Judged {
-        let saved = permission::standing(&standing.grants, account, &standing.session, &self.keys, now());
         let session = Session { account: account.to_owned(), id: standing.session.clone() };
-        let site = Site { session, ..self.settings.site.clone() };
-        let headers = standing.headers.clone();
-        let settings = Settings { saved, site, headers, ..(*self.settings).clone() };
         let (own, arguments, targets) = (tool.clone(), arguments_json.to_owned(), self.targets.clone());
-        let judged = tokio::task::spawn_blocking(move || Judged {
-            plan: settings.saved.lift(own.plan(&settings, &arguments), &own.name, &arguments),
-            target: targets.of(&own),
+        let (settings, keys, grants) =
+            (Arc::clone(&self.settings), self.keys.clone(), standing.grants.clone());
+        let (lifts, headers) = (self.lifts, standing.headers.clone());
+        let judged = tokio::task::spawn_blocking(move || {
+            let target = targets.of(&own);
+            let saved = permission::standing(&grants, &session, &target, &keys, now());
+            let site = Site { session, ..settings.site.clone() };
+            let settings = Settings { saved, site, headers, ..(*settings).clone() };
+            let plan = settings.saved.lift(own.plan(&settings, &arguments), &own.name, &arguments);
+            let plan = if lifts.allow(plan.effect) { plan } else { unlifted(&own, settings, &arguments) };
+            Judged { plan, target }
         });
         match tokio::time::timeout(PLAN_TIME, judged).await {
             Ok(Ok(judged)) => judged,
@@ -112,6 +132,30 @@ impl Judge {
         });
         taken.await.unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
     }
+}
+
+/// A call came to the wrong executor.
+#[derive(Debug, thiserror::Error)]
+#[error("the call is for the cluster `{0}`, and this executor is of another one")]
+pub(super) struct Elsewhere(String);
+
+/// Arguments without the one that says where a call goes.
+fn without_cluster(arguments_json: &str) -> Option<String> {
+    let mut arguments: serde_json::Map<_, _> = serde_json::from_str(arguments_json).ok()?;
+    arguments.remove("cluster").map(|_| serde_json::Value::from(arguments).to_string())
+}
+
+/// A plan where no permission counts: what would need one is forbidden.
+fn unlifted(tool: &Callable, settings: Settings, arguments_json: &str) -> Plan {
+    let settings = Settings { saved: Saved::default(), ..settings };
+    let Plan { description, effect, decision } = tool.plan(&settings, arguments_json);
+    let decision = match decision {
+        Decision::Ask(ask) => {
+            Decision::Deny(format!("{} No permission from outside lifts this here.", ask.refusal))
+        }
+        Decision::Allow(_) | Decision::Deny(_) => decision,
+    };
+    Plan { description, effect, decision }
 }
 
 /// A digest of everything that could change what is said of a call.

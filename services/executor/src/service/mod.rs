@@ -1,6 +1,6 @@
 //! The executor's gRPC service, over the tools, the policy and the processes.
 
-use std::{collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{Stream, StreamExt as _};
 use tokio::time::timeout;
@@ -96,9 +96,10 @@ impl Service {
         let interpreters = Arc::new(Interpreters::new(config.repl()));
         let workshop = Workshop {
             judge: Judge {
-                targets: Targets::new(config.kubernetes.source.paths().to_vec()),
+                targets: Targets::new(config.kubernetes.source.paths().to_vec(), config.cluster.clone()),
                 keys: config.grant_keys.clone(),
                 policy_version,
+                lifts: config.lifts,
                 settings: Arc::new(settings),
             },
             records: Records::new(config.state.clone()),
@@ -244,7 +245,8 @@ impl ToolExecutor for Service {
         let standing = Standing { session: request.session, grants: request.standing_grants, headers };
         let account = request.caller.unwrap_or_default().account;
         let judge = &self.workshop.judge;
-        let Judged { plan, target } = judge.judge(&tool, &request.arguments_json, &account, &standing).await;
+        let arguments = own_arguments(judge, &request.cluster, &request.arguments_json)?;
+        let Judged { plan, target } = judge.judge(&tool, &arguments, &account, &standing).await;
         let (verdict, reason, prefixes, work) = match plan.decision {
             Decision::Allow(work) => (Verdict::Allow, String::new(), Vec::new(), Some(work)),
             Decision::Ask(ask) => {
@@ -272,6 +274,7 @@ impl ToolExecutor for Service {
         let (metadata, _, request) = request.into_parts();
         let tool = self.tool(&request.tool, &request.profile)?;
         let key = key(request.caller.as_ref(), &request.execution_id)?;
+        let arguments = own_arguments(&self.workshop.judge, &request.cluster, &request.arguments_json)?;
         let call = Call {
             tool: request.tool.clone(),
             arguments_json: request.arguments_json.clone(),
@@ -284,6 +287,7 @@ impl ToolExecutor for Service {
                 let order = Order {
                     key,
                     tool,
+                    arguments: arguments.into_owned(),
                     grant: request.grant.clone(),
                     standing: Standing {
                         session: request.session.clone(),
@@ -368,6 +372,10 @@ impl ToolExecutor for Service {
         execution.cancel.cancel();
         Ok(Response::new(CancelResponse { was_running }))
     }
+}
+
+fn own_arguments<'a>(judge: &Judge, cluster: &str, json: &'a str) -> Result<Cow<'a, str>, Status> {
+    judge.own_arguments(cluster, json).map_err(|elsewhere| Status::failed_precondition(elsewhere.to_string()))
 }
 
 /// For whom a call reaches clusters.

@@ -4,8 +4,8 @@ use domain::Rule;
 use grants::KeyRing;
 use wire::executor::{ExactScope, Grant, ParameterPatterns, StandingScope, grant::Scope};
 
-use super::{executions::Key, records::Records};
-use crate::{policy::Prefix, tools::Saved};
+use super::{executions::Key, records::Records, target::same_place};
+use crate::{policy::Prefix, tools::Saved, workspace::Session};
 
 /// The tool whose standing grants are beginnings of commands.
 const BASH: &str = "bash";
@@ -87,11 +87,11 @@ fn covers(scope: &ExactScope, call: &Call<'_>) -> Result<(), Void> {
     Ok(())
 }
 
-/// What the standing grants of a session allow. Those that do not count are named in the log.
+/// What the standing grants of a session allow there. Those that do not count are named in the log.
 pub(super) fn standing(
     signed: &[impl AsRef<[u8]>],
-    account: &str,
-    session: &str,
+    session: &Session,
+    target: &str,
     keys: &KeyRing,
     now: i64,
 ) -> Saved {
@@ -99,11 +99,13 @@ pub(super) fn standing(
     for grant in signed.iter().take(MOST_STANDING) {
         match grants::verify(keys, grant.as_ref(), now) {
             Err(error) => tracing::info!(%error, "a standing grant does not count"),
-            Ok(grant) if !is_same(&grant.account, account) => {
+            Ok(grant) if !is_same(&grant.account, &session.account) => {
                 tracing::info!("a standing grant belongs to another account");
             }
-            Ok(Grant { scope: Some(Scope::Standing(scope)), .. }) if scope.session == session => {
-                add(&mut saved, scope);
+            Ok(Grant { scope: Some(Scope::Standing(scope)), .. }) if scope.session == session.id => {
+                if scope.target.is_empty() || same_place(&scope.target, target) {
+                    add(&mut saved, scope);
+                }
             }
             Ok(_) => tracing::info!("a standing grant belongs to another session"),
         }

@@ -6,9 +6,15 @@ use serde::Deserialize;
 
 use crate::tools::{Callable, Needs, Origin, Toolset};
 
+const JOINED: &str = "joined as ";
+const HOST: &str = "host ";
+const NEXT: &str = ", ";
+
 /// Knows what there is to touch.
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
+    /// The cluster as whom this executor joined; empty if it did not.
+    joined: String,
     host: String,
     kubeconfigs: Vec<PathBuf>,
 }
@@ -34,13 +40,26 @@ struct Context {
 }
 
 impl Targets {
-    pub(super) fn new(kubeconfigs: Vec<PathBuf>) -> Self {
+    pub(super) fn new(kubeconfigs: Vec<PathBuf>, joined: String) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Self { host, kubeconfigs }
+        Self { joined, host, kubeconfigs }
+    }
+
+    /// Whether a call that is for a cluster is for this executor's.
+    pub(super) fn are_of(&self, cluster: &str) -> bool {
+        cluster.is_empty() || self.joined.is_empty() || cluster == self.joined
     }
 
     /// What a call of a tool would touch. Reads files.
     pub(super) fn of(&self, tool: &Callable) -> String {
+        match (self.joined.as_str(), self.touched(tool)) {
+            ("", touched) => touched,
+            (_, touched) if touched.is_empty() => touched,
+            (joined, touched) => format!("{JOINED}{joined}{NEXT}{touched}"),
+        }
+    }
+
+    fn touched(&self, tool: &Callable) -> String {
         match &tool.origin {
             Origin::Mcp(tool) => format!("server {}", tool.server()),
             Origin::Http(tool) => format!("HTTP API {}", tool.toolset()),
@@ -57,8 +76,8 @@ impl Targets {
     }
 
     fn host_and_cluster(&self) -> String {
-        let host = format!("host {}", self.host);
-        self.cluster().map_or(host.clone(), |cluster| format!("{host}, {cluster}"))
+        let host = format!("{HOST}{}", self.host);
+        self.cluster().map_or(host.clone(), |cluster| format!("{host}{NEXT}{cluster}"))
     }
 
     /// The cluster that kubectl would speak to: the first context that a file names counts, as it does there.
@@ -71,5 +90,43 @@ impl Targets {
         let current = files.iter().map(|file| &file.current_context).find(|name| !name.is_empty())?;
         let context = files.iter().flat_map(|file| &file.contexts).find(|own| own.name == *current)?;
         Some(format!("cluster {} (context {current})", context.context.cluster))
+    }
+}
+
+/// Whether two targets are the same but for the host: the hosts of a cluster stand for each other. Without a cluster the
+/// host counts.
+pub(super) fn same_place(one: &str, other: &str) -> bool {
+    let place = |target: &str| {
+        let parts = target.split(NEXT).filter(|part| !part.starts_with(HOST)).map(str::to_owned);
+        parts.collect::<Vec<_>>()
+    };
+    one == other || (!place(one).is_empty() && place(one) == place(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_one_cluster_stand_for_each_other() {
+        for (one, other, same) in [
+            ("host a", "host a", true),
+            ("host a", "host b", false),
+            ("host a, cluster c (context d)", "host b, cluster c (context d)", true),
+            ("host a, cluster c (context d)", "host a, cluster c (context e)", false),
+            ("joined as eu, host a", "joined as eu, host b", true),
+            ("joined as eu, host a", "joined as us, host a", false),
+            ("joined as eu, host a", "host a", false),
+            ("", "host a", false),
+        ] {
+            assert_eq!(same_place(one, other), same, "{one} | {other}");
+        }
+    }
+
+    #[test]
+    fn a_call_for_another_cluster_is_not_for_this_executor() {
+        let targets = |joined: &str| Targets::new(Vec::new(), joined.to_owned());
+        assert!(targets("eu").are_of("eu") && targets("eu").are_of("") && targets("").are_of("eu"));
+        assert!(!targets("eu").are_of("us"));
     }
 }

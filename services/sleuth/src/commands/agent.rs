@@ -24,7 +24,7 @@ pub(super) async fn run(context: Context, flags: Agent) -> anyhow::Result<()> {
     let config = agent::Config {
         executor_labels: file.executor_selector(flags.executor_selector),
         disconnect_grace: file.disconnect_grace(&flags.storage, storage.lasts()),
-        ..file.agent(&flags.answering)?
+        ..file.hub(&flags.answering, &flags.links)?
     };
     let agent = lasting_agent(config, models, &executor, &storage)?;
     let registry = Registry::new(storage.store(), file.rates(&flags.rates));

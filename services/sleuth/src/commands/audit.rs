@@ -2,15 +2,28 @@
 
 use std::io::Write as _;
 
-use wire::account::{AuditEntry, AuditRequest, audit_entry::What};
+use anyhow::Context as _;
+use wire::account::{
+    AuditEntry, AuditRequest,
+    audit_entry::{Asked, What},
+};
 
-use super::Context;
 use crate::{cli::Audit, services, terminal::print_line};
 
-pub(super) async fn run(context: Context, flags: Audit) -> anyhow::Result<()> {
+pub(super) async fn run(context: super::Context, flags: Audit) -> anyhow::Result<()> {
     let mut client = services::accounts(&context.file, &flags.at).await?;
     let run_id = flags.run.unwrap_or_default();
-    let request = AuditRequest { account: flags.account, runs: flags.runs, run_id };
+    let time = |text: Option<String>| text.map(|text| text.parse()).transpose();
+    let request = AuditRequest {
+        account: flags.account,
+        runs: flags.runs,
+        run_id,
+        principal: flags.by,
+        cluster: flags.cluster,
+        kinds: flags.kinds,
+        since: time(flags.since).context("--since: write a time as 2030-01-31T12:00:00Z")?,
+        until: time(flags.until).context("--until: write a time as 2030-01-31T12:00:00Z")?,
+    };
     let mut entries = client.audit(request).await?.into_inner();
     while let Some(entry) = entries.message().await? {
         if flags.at.json {
@@ -63,7 +76,8 @@ fn as_line(entry: &AuditEntry) -> String {
         Some(What::Closed(closed)) => format!("run {} {}", closed.outcome, one_line(&closed.reason)),
         None => "something that this version does not know".to_owned(),
     };
-    format!("{time} {} {what}", entry.run_id)
+    let at = if entry.cluster.is_empty() { String::new() } else { format!("[{}] ", entry.cluster) };
+    format!("{time} {} {at}{what}", entry.run_id)
 }
 
 fn one_line(text: &str) -> String {
@@ -73,7 +87,8 @@ fn one_line(text: &str) -> String {
 fn as_json(entry: &AuditEntry) -> serde_json::Value {
     let (kind, what) = match &entry.what {
         Some(What::Asked(asked)) => {
-            ("asked", serde_json::json!({ "question": asked.question, "model": asked.model }))
+            let Asked { question, model, clusters } = asked;
+            ("asked", serde_json::json!({ "question": question, "model": model, "clusters": clusters }))
         }
         Some(What::Began(began)) => (
             "began",
@@ -110,6 +125,6 @@ fn as_json(entry: &AuditEntry) -> serde_json::Value {
     };
     serde_json::json!({
         "time": entry.time.map(|at| at.to_string()), "account": entry.account, "run_id": entry.run_id,
-        "position": entry.position, "principal": entry.principal, "kind": kind, "what": what,
+        "position": entry.position, "principal": entry.principal, "cluster": entry.cluster, "kind": kind, "what": what,
     })
 }

@@ -18,18 +18,21 @@ pub(super) async fn run(context: Context, flags: Server) -> anyhow::Result<()> {
             let executors: Vec<_> = cluster
                 .executors
                 .iter()
-                .map(
-                    |one| serde_json::json!({"name": one.name, "instance": one.instance, "calls": one.calls}),
-                )
+                .map(|one| {
+                    serde_json::json!({
+                        "name": one.name, "instance": one.instance, "calls": one.calls, "agent": one.agent,
+                    })
+                })
                 .collect();
             serde_json::json!({ "name": cluster.name, "executors": executors })
         });
         return print_json(&shown.collect::<Vec<_>>());
     }
-    let mut table = Table::new(["CLUSTER", "EXECUTOR", "CALLS"]);
+    let mut table = Table::new(["CLUSTER", "EXECUTOR", "CALLS", "THROUGH"]);
     for cluster in clusters {
         for executor in cluster.executors {
-            table.row([cluster.name.clone(), executor.name, executor.calls.to_string()]);
+            let through = if executor.agent.is_empty() { "-".to_owned() } else { executor.agent };
+            table.row([cluster.name.clone(), executor.name, executor.calls.to_string(), through]);
         }
     }
     print_table(&table)

@@ -37,6 +37,7 @@ pub(super) async fn run(context: Context, flags: cli::Executor) -> anyhow::Resul
     };
     let mut config = ::executor::Config::from_env(&variable)?;
     config.toolsets = file.toolsets(flags.toolsets.clone());
+    config.cluster.clone_from(&flags.cluster);
     let folder = config.state.clone();
     let executor = Executor::build(config).await?;
     let uplink = uplink(&flags, &folder).await?;

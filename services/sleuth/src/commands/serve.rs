@@ -43,7 +43,7 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     let default_model = models.default_name().to_owned();
     let config = agent::Config {
         disconnect_grace: file.disconnect_grace(&flags.storage, storage.lasts()),
-        ..file.agent(&flags.answering)?
+        ..file.hub(&flags.answering, &flags.links)?
     };
     let agent = lasting_agent(config, models, executor.address(), &storage)?;
     tracing::info!(

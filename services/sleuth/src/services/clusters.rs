@@ -12,7 +12,7 @@ struct Keys(Registry);
 
 /// The service where executors of clusters come in.
 pub(super) fn link(agent: &Agent, registry: &Registry) -> ClusterLinkServer<Link> {
-    Link::service(agent.clusters(), Arc::new(Keys(registry.clone())))
+    Link::service(agent.clusters(), Arc::new(Keys(registry.clone())), agent.link_age())
 }
 
 #[async_trait]

@@ -86,6 +86,7 @@ pub(crate) async fn serve_agent(
         .add_service(agent.sessions())
         .add_service(registry.service())
         .add_service(super::clusters::link(agent, registry))
+        .add_service(agent.relay())
         .add_service(reflection)
         .add_service(older_reflection)
         .add_service(healthy);

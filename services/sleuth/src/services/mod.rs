@@ -12,12 +12,13 @@ mod tls;
 
 use std::{path::PathBuf, sync::Arc};
 
-use agent::{Agent, Dial, Discovered};
+use agent::{Agent, Call, Dial, Discovered};
 use anyhow::Context as _;
 use model::Catalogue;
-use runtime::propagation;
+use runtime::{address, propagation};
 use store::Store;
 use triage::Triage;
+use wire::transport;
 
 pub(crate) use accounts::client as accounts;
 pub(crate) use grpc::{Client, client, remote, serve_agent, serve_executor, stranger};
@@ -60,5 +61,6 @@ fn agent(
     store: Arc<dyn Store>,
 ) -> anyhow::Result<Agent> {
     let dial: Dial = Arc::new(|place| Ok(grpc::with_key(place.channel(tls::client_tls)?)));
-    Ok(Agent::new(config, models, Discovered::behind(executor, dial)?, store))
+    let call: Call = Arc::new(|peer| Ok(transport(address::channel_under(peer, tls::client_tls)?)));
+    Ok(Agent::new(config, models, Discovered::behind(executor, dial)?, store, call))
 }

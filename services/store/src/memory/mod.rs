@@ -16,8 +16,8 @@ use domain::{Event, LogId};
 use tokio::sync::watch;
 
 use crate::{
-    Batch, BlobId, Blobs, Catalog, Creation, Entry, Error, EventLog, Head, Inbox, Lease, NewLog, OwnerId,
-    Ownership, Post, Posted, Query, Retention, error::check_name, owners::Owners,
+    Batch, BlobId, Blobs, Catalog, Creation, Entry, Error, EventLog, Head, Inbox, Lease, NewLog, Notices,
+    OwnerId, Ownership, Post, Posted, Query, Retention, error::check_name, notices::Board, owners::Owners,
 };
 use log::Log;
 
@@ -27,6 +27,7 @@ pub struct Memory {
     logs: Mutex<Logs>,
     owners: Owners,
     accounts: Mutex<accounts::Known>,
+    board: Board,
     keep: Retention,
 }
 
@@ -48,7 +49,8 @@ impl Default for Memory {
 impl Memory {
     /// An empty store.
     pub fn new(keep: Retention) -> Self {
-        Self { logs: Mutex::default(), owners: Owners::default(), accounts: Mutex::default(), keep }
+        let (logs, owners, accounts, board) = Default::default();
+        Self { logs, owners, accounts, board, keep }
     }
 
     fn lock(&self) -> MutexGuard<'_, Logs> {
@@ -59,6 +61,18 @@ impl Memory {
     fn known(&self) -> MutexGuard<'_, accounts::Known> {
         // Nothing in here panics half-way through a change.
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Notices for Memory {
+    async fn notify(&self, from: &OwnerId, text: Vec<u8>, ttl: Duration) -> Result<(), Error> {
+        self.board.notify(from, text, ttl);
+        Ok(())
+    }
+
+    async fn notices(&self) -> Result<Vec<(OwnerId, Vec<u8>)>, Error> {
+        Ok(self.board.notices())
     }
 }
 

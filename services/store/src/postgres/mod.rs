@@ -17,6 +17,7 @@ mod failure;
 mod inbox;
 mod listener;
 mod log;
+mod notices;
 mod ownership;
 mod schema;
 

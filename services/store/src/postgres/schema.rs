@@ -71,6 +71,8 @@ CREATE TABLE sleuth.credentials (
     used bigint
 );
 CREATE INDEX credentials_listed ON sleuth.credentials (account, number);
+", "
+CREATE UNLOGGED TABLE sleuth.notices (id text PRIMARY KEY, text bytea NOT NULL, expires timestamptz NOT NULL);
 "];
 /// The oldest program, by the scripts that it knows, that can work with the tables as they are now.
 const OLDEST: i32 = 1;

@@ -23,11 +23,13 @@ use std::{
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
+use async_trait::async_trait;
 use rusqlite::Connection;
 
-use crate::{Error, heads::Heads, owners::Owners};
+use crate::{Error, Notices, OwnerId, heads::Heads, notices::Board, owners::Owners};
 use readers::Readers;
 use writer::Writer;
 
@@ -39,6 +41,7 @@ pub struct Sqlite {
     readers: Readers,
     heads: Arc<Heads>,
     owners: Arc<Owners>,
+    board: Board,
 }
 
 /// Why a directory cannot be used.
@@ -85,7 +88,25 @@ impl Sqlite {
         let mut connection = Connection::open(&database)?;
         schema::prepare(&mut connection)?;
         let writer = Writer::start(connection, lock).map_err(refused)?;
-        Ok(Self { writer, readers: Readers::new(database), heads: Arc::default(), owners: Arc::default() })
+        Ok(Self {
+            writer,
+            readers: Readers::new(database),
+            heads: Arc::default(),
+            owners: Arc::default(),
+            board: Board::default(),
+        })
+    }
+}
+
+#[async_trait]
+impl Notices for Sqlite {
+    async fn notify(&self, from: &OwnerId, text: Vec<u8>, ttl: Duration) -> Result<(), Error> {
+        self.board.notify(from, text, ttl);
+        Ok(())
+    }
+
+    async fn notices(&self) -> Result<Vec<(OwnerId, Vec<u8>)>, Error> {
+        Ok(self.board.notices())
     }
 }
 

@@ -13,6 +13,19 @@ promises! {
     an_owner_fences_itself;
     logs_that_need_an_owner_are_found;
     of_two_that_claim_one_wins;
+    what_is_said_lasts_as_long_as_it_is_said_for;
+}
+
+async fn what_is_said_lasts_as_long_as_it_is_said_for(bench: Bench) {
+    let (one, other) = (OwnerId::new("one"), OwnerId::new("other"));
+    let said = async || bench.store.notices().await.unwrap();
+    assert_eq!(said().await, []);
+    bench.store.notify(&other, b"first".to_vec(), LIFE).await.unwrap();
+    bench.store.notify(&one, b"here".to_vec(), LIFE).await.unwrap();
+    bench.store.notify(&other, b"second".to_vec(), LIFE).await.unwrap();
+    assert_eq!(said().await, [(one.clone(), b"here".to_vec()), (other.clone(), b"second".to_vec())]);
+    bench.store.notify(&one, Vec::new(), Duration::ZERO).await.unwrap();
+    assert_eq!(said().await, [(other, b"second".to_vec())]);
 }
 
 async fn a_living_owner_keeps_its_log(bench: Bench) {

@@ -50,6 +50,7 @@ impl Actor {
             profile: domain::ToolProfile::default(),
             cluster: String::new(),
             labels: domain::Labels::default(),
+            clusters: self.clusters.clone(),
             standing: self.rest.standing_grants.iter().cloned().map(Into::into).collect(),
             // A message may be answered long after its request has ended.
             headers: RequestHeaders::default(),

@@ -20,7 +20,9 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
 };
-use wire::session::{Phase, Rest, SessionSettings, TurnCancelled, TurnFailed, TurnSealed, event::Data};
+use wire::session::{
+    Details, Phase, Rest, SessionSettings, TurnCancelled, TurnFailed, TurnSealed, event::Data,
+};
 
 use super::{
     Sessions,
@@ -46,6 +48,8 @@ pub(super) struct Actor {
     log: LogId,
     account: String,
     principal: String,
+    /// The only clusters that its runs may reach.
+    clusters: Vec<String>,
     settings: SessionSettings,
     providers: Providers,
     position: u64,
@@ -65,15 +69,14 @@ impl Actor {
     pub(super) async fn new(
         sessions: Arc<Sessions>,
         lease: Lease,
-        principal: String,
-        settings: SessionSettings,
+        Details { principal, clusters, settings }: Details,
     ) -> Result<Self, store::Error> {
         let (store, log) = (sessions.store(), lease.log().clone());
         let head = store.head(&log).await?;
         let entry = store.entry(&log).await?;
         let standing = Standing::of(&*store, &log, entry.position).await?;
         let providers = sessions.providers();
-        let settings = sessions.with_agent(&entry.meta.account, settings).await?;
+        let settings = sessions.with_agent(&entry.meta.account, settings.unwrap_or_default()).await?;
         let mut actor = Self {
             account: entry.meta.account,
             position: standing.position,
@@ -83,6 +86,7 @@ impl Actor {
             lease,
             log,
             principal,
+            clusters,
             settings,
             providers,
             turn: None,

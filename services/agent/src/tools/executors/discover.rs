@@ -36,6 +36,7 @@ pub type Dial = Arc<dyn Fn(&Place) -> Result<Transport, address::Error> + Send +
 #[derive(Clone)]
 pub struct Discovered {
     pool: Arc<Pool>,
+    is_empty: bool,
     _search: Arc<AbortOnDropHandle<()>>,
 }
 
@@ -47,18 +48,24 @@ impl fmt::Debug for Discovered {
 
 impl Discovered {
     /// Looks for executors at one address or several, separated by commas: `http://HOST:PORT`, where all addresses
-    /// of the host count, or `unix:PATH`.
+    /// of the host count, or `unix:PATH`. At `none` there are none.
     ///
     /// # Errors
     /// If one of them is no address.
     pub fn behind(services: &str, dial: Dial) -> Result<Self, address::Error> {
-        let services = services.split(',').map(str::trim).filter(|service| !service.is_empty());
+        let services = services.split(',').map(str::trim).filter(|service| !matches!(*service, "" | "none"));
         let services = services.map(Place::of).collect::<Result<Vec<_>, _>>()?;
+        let is_empty = services.is_empty();
         let pool = Arc::new(Pool::default());
         let mut search = Search { services, dial, pool: Arc::clone(&pool), known: BTreeMap::new() };
         search.set(search.services.iter().filter(|place| place.name().is_none()).cloned().collect());
         let search = AbortOnDropHandle::new(tokio::spawn(search.run()));
-        Ok(Self { pool, _search: Arc::new(search) })
+        Ok(Self { pool, is_empty, _search: Arc::new(search) })
+    }
+
+    /// Whether there is nowhere to look.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.is_empty
     }
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {

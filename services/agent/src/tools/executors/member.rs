@@ -5,14 +5,15 @@ use std::{
     ops::Deref,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
 
 use domain::ToolProfile;
+use runtime::clock;
 use tokio::time::Instant;
-use tonic::{ConnectError, Status};
+use tonic::{ConnectError, Status, metadata::MetadataValue};
 use wire::{
     Transport,
     executor::{ListToolsResponse, ToolsetStatus, tool_executor_client::ToolExecutorClient},
@@ -23,6 +24,8 @@ pub(crate) type Client = ToolExecutorClient<Transport>;
 /// The label of an executor for each of its toolsets that works, beside those that its operator gives it.
 const TOOLSET: &str = "toolset";
 
+/// In the metadata of a status: the request never reached an executor.
+const UNSENT: &str = "sleuth-unsent";
 /// How long an executor that failed is left alone; doubled with each failure, up to the longest.
 const PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -31,10 +34,23 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Member {
     name: String,
-    client: Client,
-    dials_in: bool,
+    transport: Transport,
+    way: Way,
+    /// Whether another one is to take its place.
+    leaves: AtomicBool,
     calls: AtomicUsize,
     state: Mutex<State>,
+}
+
+/// How an executor is reached.
+#[derive(Debug)]
+enum Way {
+    /// This agent dials it.
+    Dialled,
+    /// It has dialled in here.
+    Linked { since: u64 },
+    /// It has dialled in at another agent, which passes calls on.
+    Through { agent: String, since: u64 },
 }
 
 /// What is known of an executor.
@@ -55,22 +71,64 @@ pub(crate) struct Busy(Arc<Member>);
 impl Member {
     /// An executor of which nothing is known but how to reach it.
     pub(crate) fn new(name: String, transport: Transport) -> Arc<Self> {
-        Arc::new(Self::with(name, transport, false))
+        Arc::new(Self::with(name, transport, Way::Dialled))
     }
 
     /// One that has dialled in: when its link is lost, another one comes under its name.
     pub(crate) fn dialled_in(name: String, transport: Transport) -> Arc<Self> {
-        Arc::new(Self::with(name, transport, true))
+        let since = u64::try_from(clock::unix_nanos()).unwrap_or_default();
+        Arc::new(Self::with(name, transport, Way::Linked { since }))
     }
 
-    fn with(name: String, transport: Transport, dials_in: bool) -> Self {
-        let client = ToolExecutorClient::new(transport).max_decoding_message_size(usize::MAX);
-        Self { name, client, dials_in, calls: AtomicUsize::new(0), state: Mutex::default() }
+    /// One that has dialled in at another agent.
+    pub(crate) fn through(name: String, transport: Transport, agent: &str, since: u64) -> Arc<Self> {
+        Arc::new(Self::with(name, transport, Way::Through { agent: agent.to_owned(), since }))
     }
 
-    /// Whether it has dialled in.
+    fn with(name: String, transport: Transport, way: Way) -> Self {
+        let (leaves, calls) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Self { name, transport, way, leaves, calls, state: Mutex::default() }
+    }
+
+    /// Whether it has dialled in, here or elsewhere.
     pub(crate) fn dials_in(&self) -> bool {
-        self.dials_in
+        !matches!(self.way, Way::Dialled)
+    }
+
+    /// When it dialled in here; `None` if it did not.
+    pub(crate) fn linked_since(&self) -> Option<u64> {
+        match self.way {
+            Way::Linked { since } => Some(since),
+            Way::Dialled | Way::Through { .. } => None,
+        }
+    }
+
+    /// The agent that passes its calls on, if one does.
+    pub(crate) fn agent(&self) -> Option<&str> {
+        match &self.way {
+            Way::Through { agent, .. } => Some(agent),
+            Way::Dialled | Way::Linked { .. } => None,
+        }
+    }
+
+    /// Whether it is reached through this link of another agent.
+    pub(crate) fn is_link(&self, of: &str, link: u64) -> bool {
+        matches!(&self.way, Way::Through { agent, since } if agent == of && *since == link)
+    }
+
+    /// It is to come again, here or elsewhere.
+    pub(crate) fn leave(&self) {
+        self.leaves.store(true, Relaxed);
+    }
+
+    /// Whether it is to come again.
+    pub(crate) fn leaves(&self) -> bool {
+        self.leaves.load(Relaxed)
+    }
+
+    /// The way to it.
+    pub(crate) fn transport(&self) -> Transport {
+        self.transport.clone()
     }
 
     /// Its place: an address, or the name under which it registered.
@@ -79,7 +137,7 @@ impl Member {
     }
 
     pub(crate) fn client(&self) -> Client {
-        self.client.clone()
+        ToolExecutorClient::new(self.transport()).max_decoding_message_size(usize::MAX)
     }
 
     /// Counts a call until the guard is dropped.
@@ -130,12 +188,17 @@ impl Member {
     /// It said who it is, and what it has for a profile.
     pub(crate) fn told(&self, profile: ToolProfile, list: ListToolsResponse) {
         self.answered();
+        self.is(&list.instance);
+        self.state().lists.insert(profile, Arc::new(list));
+    }
+
+    /// Somebody said who it is.
+    pub(crate) fn is(&self, instance: &str) {
         let mut state = self.state();
-        if state.instance != list.instance {
-            tracing::info!(executor = self.name, instance = list.instance, "an executor answers");
+        if state.instance != instance {
+            tracing::info!(executor = self.name, instance, "an executor answers");
         }
-        state.instance.clone_from(&list.instance);
-        state.lists.insert(profile, Arc::new(list));
+        instance.clone_into(&mut state.instance);
     }
 
     /// What it said last that it has for a profile.
@@ -189,10 +252,17 @@ impl Drop for Busy {
 
 /// Whether a failure means that the executor, or the way to it, is gone.
 pub(crate) fn is_lost(status: &Status) -> bool {
-    use tonic::Code::{Cancelled, DeadlineExceeded, Unavailable, Unknown};
+    use tonic::Code::{Cancelled, DeadlineExceeded, Internal, Unavailable, Unknown};
     matches!(status.code(), Unavailable | DeadlineExceeded)
         // What a transport says has a cause; what an executor says has none.
-        || matches!(status.code(), Unknown | Cancelled) && std::error::Error::source(status).is_some()
+        || matches!(status.code(), Unknown | Cancelled | Internal) && std::error::Error::source(status).is_some()
+}
+
+/// That a request never reached an executor, for whoever could try elsewhere.
+pub(crate) fn unsent(why: &str) -> Status {
+    let mut status = Status::unavailable(why);
+    status.metadata_mut().insert(UNSENT, MetadataValue::from_static("true"));
+    status
 }
 
 /// Whether an executor may have taken a request all the same: it did not answer, and the request was sent.
@@ -203,7 +273,10 @@ pub(crate) fn is_doubtful(status: &Status) -> bool {
 }
 
 /// Whether a request certainly never reached an executor.
-pub(super) fn is_unsent(status: &Status) -> bool {
+pub(crate) fn is_unsent(status: &Status) -> bool {
+    if status.metadata().contains_key(UNSENT) {
+        return true;
+    }
     let first = std::error::Error::source(status);
     std::iter::successors(first, |error| error.source()).any(<dyn std::error::Error>::is::<ConnectError>)
 }

@@ -9,7 +9,7 @@ use domain::{Labels, ToolProfile};
 use tokio::sync::watch;
 use tonic::{Code, Status};
 
-use super::member::{Busy, Member, is_lost, is_unsent};
+use super::member::{Busy, Member, is_lost, is_unsent, unsent};
 
 /// Executors behind one name, or those of them that have certain labels.
 #[derive(Debug)]
@@ -88,6 +88,11 @@ impl Pool {
         });
     }
 
+    /// Whether its executors dial in, so that one that is not there may come.
+    pub(crate) fn expects(&self) -> bool {
+        self.members().iter().all(|member| member.dials_in())
+    }
+
     /// Waits for the one that takes the place of another.
     pub(crate) async fn successor(&self, of: &Arc<Member>) -> Option<Arc<Member>> {
         let successor = |members: &[Arc<Member>]| {
@@ -135,7 +140,7 @@ impl Pool {
         F: Future<Output = Result<T, Status>>,
     {
         let mut tried = wish.not.to_vec();
-        let mut last = Status::unavailable(Empty.to_string());
+        let mut last = unsent(&Empty.to_string());
         while let Ok(member) = self.pick(Wish { not: &tried, ..wish }) {
             match asks(Arc::clone(&member)).await {
                 Ok(answer) => {

@@ -176,7 +176,7 @@ fn plan(call: &ToolCall, dice: u8) -> ToolPlan {
         dice if dice.is_multiple_of(5) && call.name != "agent" => ToolVerdict::AskClient,
         _ => ToolVerdict::Allow,
     };
-    ToolPlan { call: call.id.clone(), description: String::new(), toolset: None, verdict }
+    ToolPlan { call: call.id.clone(), description: String::new(), toolset: None, cluster: None, verdict }
 }
 
 proptest! {

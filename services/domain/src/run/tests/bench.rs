@@ -41,6 +41,7 @@ impl Bench {
             call: call("q", "{}"),
             description: "d".into(),
             toolset: None,
+            cluster: None,
             permission: Permission {
                 run: RunId::new("run_1"),
                 grant: vec![1],
@@ -273,7 +274,7 @@ pub(super) fn plan(call: &ToolCall, dice: u8) -> ToolPlan {
         dice if dice.is_multiple_of(11) => ToolVerdict::AskPerson(approval()),
         _ => ToolVerdict::Allow,
     };
-    ToolPlan { call: call.id.clone(), description: "d".into(), toolset: None, verdict }
+    ToolPlan { call: call.id.clone(), description: "d".into(), toolset: None, cluster: None, verdict }
 }
 
 pub(super) fn approval() -> Approval {

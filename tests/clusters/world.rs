@@ -1,0 +1,158 @@
+//! Hubs, clusters that dial in, and wires between them that can be cut.
+
+use std::{fs, io::Write as _, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+
+use harness::{
+    models::ScriptedOpenAi,
+    process::{Sleuth, Start},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    sync::watch,
+};
+use tonic::transport::Channel;
+use wire::{
+    account::{CreateKeyRequest, KeyKind, accounts_client::AccountsClient},
+    agent::{ChatRequest, Event, ListClustersRequest, agent_client::AgentClient},
+};
+
+pub(crate) const SOON: Duration = Duration::from_secs(40);
+pub(crate) const TICK: Duration = Duration::from_millis(20);
+
+/// A way to an address that can be cut, and lead elsewhere.
+pub(crate) struct Wire {
+    pub(crate) address: SocketAddr,
+    target: Arc<watch::Sender<Option<SocketAddr>>>,
+}
+
+impl Wire {
+    pub(crate) async fn to(target: SocketAddr) -> Self {
+        Self::at("127.0.0.1:0", target).await
+    }
+
+    /// One that begins at an address.
+    pub(crate) async fn at(begin: &str, target: SocketAddr) -> Self {
+        let listener = TcpListener::bind(begin).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let target = Arc::new(watch::Sender::new(Some(target)));
+        let state = Arc::clone(&target);
+        tokio::spawn(async move {
+            while let Ok((mut from, _)) = listener.accept().await {
+                let mut leads = state.subscribe();
+                let Some(target) = *leads.borrow_and_update() else { continue };
+                tokio::spawn(async move {
+                    let Ok(mut to) = TcpStream::connect(target).await else { return };
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut from, &mut to) => {}
+                        _ = leads.wait_for(|now| *now != Some(target)) => {}
+                    }
+                });
+            }
+        });
+        Self { address, target }
+    }
+
+    pub(crate) fn cut(&self) {
+        self.target.send_replace(None);
+    }
+
+    pub(crate) fn lead(&self, to: SocketAddr) {
+        self.target.send_replace(Some(to));
+    }
+}
+
+/// A port that nobody uses now.
+pub(crate) async fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
+}
+
+/// An agent without executors of its own, and more arguments.
+pub(crate) async fn hub(openai: &ScriptedOpenAi, arguments: &[&str]) -> Sleuth {
+    let models = format!("gpt:\n  model: openai/gpt-4.1\n  api_key: sk-test\n  base_url: {}\n", openai.url());
+    let mut start = Start::new(["agent", "--executor", "none"]).models(&models).unwrap();
+    if !arguments.contains(&"--grpc") {
+        start = start.arg("--grpc").arg("127.0.0.1:0");
+    }
+    arguments.iter().fold(start, |start, argument| start.arg(*argument)).start().await.unwrap()
+}
+
+pub(crate) async fn agent(hub: &Sleuth) -> AgentClient<Channel> {
+    AgentClient::connect(hub.grpc().unwrap()).await.unwrap()
+}
+
+/// Makes a key, or with `join` a token.
+pub(crate) async fn key(hub: &Sleuth, clusters: &[&str], join: bool) -> String {
+    let mut accounts = AccountsClient::connect(hub.grpc().unwrap()).await.unwrap();
+    let kind = if join { KeyKind::Join } else { KeyKind::Client };
+    let request = CreateKeyRequest {
+        kind: kind.into(),
+        clusters: clusters.iter().map(|name| (*name).to_owned()).collect(),
+        ..CreateKeyRequest::default()
+    };
+    accounts.create_key(request).await.unwrap().into_inner().secret
+}
+
+/// An executor of a cluster that dials an agent. Its commands see the cluster's name as `WHERE`.
+pub(crate) async fn executor(folder: &Path, agent: SocketAddr, cluster: &str, token: &str) -> Sleuth {
+    let url = format!("http://{agent}");
+    let start = Start::new(["executor", "--connect", &url, "--cluster", cluster, "--name", "one"])
+        .env("SLEUTH_EXECUTOR_STATE", folder.join(format!("state-{cluster}")))
+        .env("SLEUTH_EXECUTOR_PASS_ENV", "WHERE")
+        .env("SLEUTH_BASH_ALLOW", "printenv")
+        .env("WHERE", format!("at-{cluster}"))
+        .env("SLEUTH_JOIN_TOKEN", token);
+    start.start().await.unwrap()
+}
+
+async fn connected(agent: &mut AgentClient<Channel>) -> Vec<String> {
+    let answer = agent.list_clusters(ListClustersRequest { caller: None }).await.unwrap().into_inner();
+    answer.clusters.into_iter().map(|cluster| cluster.name).collect()
+}
+
+pub(crate) async fn until_connected(agent: &mut AgentClient<Channel>, clusters: &[&str]) {
+    let reached = async {
+        while connected(agent).await != clusters {
+            tokio::time::sleep(TICK).await;
+        }
+    };
+    tokio::time::timeout(SOON, reached).await.unwrap();
+}
+
+/// A question whose model makes these calls of bash, one after the other.
+pub(crate) fn question(calls: &[Value], cluster: &str) -> ChatRequest {
+    let call = |arguments: &Value| {
+        let mut arguments = arguments.clone();
+        let program = arguments["command"].as_str().and_then(|command| command.split(' ').next());
+        arguments["suggested_prefixes"] = json!([program]);
+        json!([{ "name": "bash", "args": arguments }])
+    };
+    let script = json!({ "steps": calls.iter().map(call).collect::<Vec<_>>() });
+    ChatRequest {
+        question: format!("look FAKE_LLM{script}"),
+        cluster: cluster.to_owned(),
+        ..ChatRequest::default()
+    }
+}
+
+/// All events of a run.
+pub(crate) async fn events(mut events: tonic::Streaming<Event>) -> Vec<Event> {
+    let all = async {
+        let mut all = Vec::new();
+        while let Some(event) = events.message().await.unwrap() {
+            all.push(event);
+        }
+        all
+    };
+    tokio::time::timeout(SOON, all).await.unwrap()
+}
+
+/// Lets a command end that follows a file: `tail` notices that nobody listens when it writes once more.
+pub(crate) async fn say_done(file: &Path) {
+    loop {
+        let mut file = fs::OpenOptions::new().append(true).open(file).unwrap();
+        writeln!(file, "done").unwrap();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
