@@ -139,10 +139,8 @@ impl Execution {
         let (mut seen, mut moves) = (0, 0);
         let mut stream = match placed {
             None => self.execute(call, context).await,
-            Some(placed) => match self.find(placed).await {
-                Some(stream) => Ok(stream),
-                // The executor that knew it is gone. Only what changes nothing may run twice.
-                None if self.only_reads(call, context).await => self.execute(call, context).await,
+            Some(placed) => match self.find_or_repeat(&placed.executor, call, context).await {
+                Some(stream) => stream,
                 None => return ToolResult::error(UNKNOWN),
             },
         };
@@ -158,6 +156,15 @@ impl Execution {
                     }
                     Err(status) => (status, false),
                 },
+                // An executor may have it, and could not say so.
+                Err(status) if seen == 0 && moves < MOVES && executors::is_doubtful(status) => {
+                    moves += 1;
+                    match self.find_or_repeat("", call, context).await {
+                        Some(found) => stream = found,
+                        None => return ToolResult::error(UNKNOWN),
+                    }
+                    continue;
+                }
                 Err(status) => return self.not_run(status, seen),
             };
             // The connection may be gone while the execution goes on.
@@ -170,6 +177,36 @@ impl Execution {
                 }
                 Err(_) => Err(lost),
             };
+        }
+    }
+
+    /// Follows it where it is. What changes nothing runs once more where nobody has it; of anything else nobody knows.
+    async fn find_or_repeat(
+        &mut self,
+        executor: &str,
+        call: &ToolCall,
+        context: &Context,
+    ) -> Option<Result<Streaming<ExecuteEvent>, Status>> {
+        if let Some(stream) = self.look(executor).await {
+            return Some(Ok(stream));
+        }
+        match self.only_reads(call, context).await {
+            true => Some(self.execute(call, context).await),
+            false => None,
+        }
+    }
+
+    /// Looks for it, also at executors that are on their way back.
+    async fn look(&mut self, executor: &str) -> Option<Streaming<ExecuteEvent>> {
+        let began = Instant::now();
+        loop {
+            if let Some(stream) = self.find(executor).await {
+                return Some(stream);
+            }
+            if !self.to.pool.expects() || began.elapsed() >= RETURN_TIME {
+                return None;
+            }
+            sleep(RETURN_PAUSE).await;
         }
     }
 
@@ -319,10 +356,9 @@ impl Execution {
     }
 
     /// Looks for it where it was given to, and then at all others: executors change their addresses.
-    async fn find(&mut self, placed: &Placement) -> Option<Streaming<ExecuteEvent>> {
+    async fn find(&mut self, executor: &str) -> Option<Streaming<ExecuteEvent>> {
         let members = self.to.pool.candidates();
-        let (named, others): (Vec<_>, Vec<_>) =
-            members.iter().partition(|member| member.name() == placed.executor);
+        let (named, others): (Vec<_>, Vec<_>) = members.iter().partition(|member| member.name() == executor);
         for some in [named, others] {
             let asked = some.into_iter().map(async |member| {
                 let stream = self.attach_at(member.client(), 0).await.ok()?;
