@@ -163,7 +163,7 @@ impl Period {
     }
 
     fn pairs(self) -> [(&'static str, String); 2] {
-        [("start", self.start.as_second().to_string()), ("end", self.end.as_second().to_string())]
+        [("start", self.start.to_string()), ("end", self.end.to_string())]
     }
 }
 
