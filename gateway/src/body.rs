@@ -16,13 +16,22 @@ const LINGER_FACTOR: usize = 10;
 
 /// The body of a JSON request.
 pub(crate) async fn read_json(request: Request, config: &Config) -> Result<Vec<u8>, Problem> {
+    read_long_json(request, config, config.body_limit).await
+}
+
+/// The body of a JSON request that may be as long as this.
+pub(crate) async fn read_long_json(
+    request: Request,
+    config: &Config,
+    limit: usize,
+) -> Result<Vec<u8>, Problem> {
     if !is_json(request.headers()) {
         return Err(Problem::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "The content type must be application/json",
         ));
     }
-    read(request, config, config.body_limit).await
+    read(request, config, limit).await
 }
 
 /// The body of a request, of any kind.

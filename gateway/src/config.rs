@@ -29,6 +29,8 @@ pub struct Config {
     pub passed_headers: Vec<Passed>,
     /// Largest request body, in bytes. Default: 20 MiB.
     pub body_limit: usize,
+    /// The same for requests that bring a long input for a model that works by code. Default: 60 MiB.
+    pub input_limit: usize,
     /// Time that a request body may take to arrive. Default: 60 s.
     pub body_deadline: Duration,
     /// Time from a question to the end of its answer. Default: 35 min, more than a run may take.
@@ -67,6 +69,7 @@ impl Default for Config {
             allowed_origins: Vec::new(),
             passed_headers: Vec::new(),
             body_limit: 20 << 20,
+            input_limit: 60 << 20,
             body_deadline: Duration::from_secs(60),
             answer_deadline: Duration::from_secs(35 * 60),
             max_answers: 1024,

@@ -17,6 +17,8 @@ use wire::{
 
 /// Time that the agent has for everything but an answer, the start of an answer included.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
+/// How much longer it may think for each MiB of an input that it keeps.
+const PER_MIB: Duration = Duration::from_secs(1);
 
 /// Time that a run may be followed once more; whoever follows it has a deadline of its own.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
@@ -63,8 +65,10 @@ impl Upstream {
 
     /// Starts a run. Dropping its events cancels it.
     pub(crate) async fn chat(&self, question: ChatRequest, deadline: Duration) -> Result<Started, Status> {
+        let input = question.rlm.as_ref().map_or(0, |rlm| rlm.context.len());
+        let patience = DEADLINE + PER_MIB * u32::try_from(input >> 20).unwrap_or(u32::MAX);
         let request = request(question, deadline);
-        let response = within(self.agent().chat(request)).await?;
+        let response = within_time(patience, self.agent().chat(request)).await?;
         let run_id =
             response.metadata().get(wire::RUN_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
         Ok(Started { run_id: run_id.to_owned(), events: response.into_inner() })
@@ -170,7 +174,11 @@ pub(crate) fn request<T>(message: T, deadline: Duration) -> tonic::Request<T> {
 
 /// Waits for an answer, but not forever.
 pub(crate) async fn within<T>(call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
-    tokio::time::timeout(DEADLINE, call)
+    within_time(DEADLINE, call).await
+}
+
+async fn within_time<T>(time: Duration, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    tokio::time::timeout(time, call)
         .await
         .unwrap_or_else(|_| Err(Status::unavailable("the agent did not answer in time")))
 }

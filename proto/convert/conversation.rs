@@ -1,6 +1,6 @@
 //! Messages, parts and tool calls.
 
-use domain::{CallId, Image, Message, Part, Role, Thinking, ToolCall};
+use domain::{CallId, Document, Image, Message, Part, Role, Thinking, ToolCall};
 
 use super::{Malformed, non_empty};
 use crate::agent as wire;
@@ -70,6 +70,7 @@ impl From<Part> for wire::Part {
         let kind = match part {
             Part::Text(text) => wire::part::Kind::Text(text),
             Part::Image(image) => wire::part::Kind::Image(image.into()),
+            Part::Document(document) => wire::part::Kind::Document(document.into()),
             Part::Thinking(thinking) => wire::part::Kind::Thinking(wire::Thinking {
                 text: thinking.text,
                 signature: thinking.signature.unwrap_or_default(),
@@ -87,6 +88,7 @@ impl TryFrom<wire::Part> for Part {
         match part.kind {
             Some(wire::part::Kind::Text(text)) => Ok(Self::Text(text)),
             Some(wire::part::Kind::Image(image)) => Ok(Self::Image(image.into())),
+            Some(wire::part::Kind::Document(document)) => Ok(Self::Document(document.into())),
             Some(wire::part::Kind::Thinking(thinking)) => Ok(Self::Thinking(Thinking {
                 text: thinking.text,
                 signature: non_empty(thinking.signature),
@@ -110,6 +112,18 @@ impl From<Image> for wire::Image {
 impl From<wire::Image> for Image {
     fn from(image: wire::Image) -> Self {
         Self { url: image.url, detail: non_empty(image.detail), format: non_empty(image.format) }
+    }
+}
+
+impl From<Document> for wire::Document {
+    fn from(Document { media_type, data }: Document) -> Self {
+        Self { media_type, data }
+    }
+}
+
+impl From<wire::Document> for Document {
+    fn from(wire::Document { media_type, data }: wire::Document) -> Self {
+        Self { media_type, data }
     }
 }
 

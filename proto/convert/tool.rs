@@ -114,6 +114,7 @@ impl From<ToolResult> for wire::ToolResult {
             elapsed: result.elapsed.and_then(|elapsed| elapsed.try_into().ok()),
             omitted_bytes: result.omitted_bytes,
             images: result.images.into_iter().map(Into::into).collect(),
+            documents: result.documents.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -137,6 +138,7 @@ impl TryFrom<wire::ToolResult> for ToolResult {
             elapsed: result.elapsed.and_then(|elapsed| elapsed.try_into().ok()),
             omitted_bytes: result.omitted_bytes,
             images: result.images.into_iter().map(Into::into).collect(),
+            documents: result.documents.into_iter().map(Into::into).collect(),
         })
     }
 }
@@ -160,6 +162,7 @@ impl TryFrom<executor::Finished> for ToolResult {
             elapsed: finished.elapsed.and_then(|elapsed| elapsed.try_into().ok()),
             omitted_bytes: finished.omitted_bytes,
             images: finished.images.into_iter().map(inline).collect(),
+            documents: Vec::new(),
         })
     }
 }

@@ -115,6 +115,8 @@ pub(super) enum Event {
         /// Whether it gave the answer.
         done: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
+        iteration: Option<u32>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
         truncated: bool,
     },

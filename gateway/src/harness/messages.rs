@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use domain::{CallId, Image, Message, Part, Role, ToolCall};
+use domain::{CallId, Document, Image, Message, Part, Role, ToolCall};
 use serde::Deserialize;
 use serde_json::Value;
 use wire::agent;
@@ -16,6 +16,7 @@ pub(super) struct Conversation {
     /// The text of the last message, if a user said it.
     pub(super) question: String,
     pub(super) images: Vec<agent::Image>,
+    pub(super) documents: Vec<agent::Document>,
     pub(super) history: Vec<agent::Message>,
 }
 
@@ -81,17 +82,16 @@ pub(super) fn read(given: Vec<Value>) -> Result<Conversation, Refusal> {
         history.pop_if(|last| last.role == Role::User && !last.joined_text().trim().is_empty())
     {
         conversation.question = last.joined_text();
-        conversation.images = last.parts.into_iter().filter_map(image).collect();
+        for part in last.parts {
+            match part {
+                Part::Image(image) => conversation.images.push(image.into()),
+                Part::Document(document) => conversation.documents.push(document.into()),
+                Part::Text(_) | Part::Thinking(_) => {}
+            }
+        }
     }
     conversation.history = history.into_iter().map(Into::into).collect();
     Ok(conversation)
-}
-
-fn image(part: Part) -> Option<agent::Image> {
-    match part {
-        Part::Image(image) => Some(image.into()),
-        Part::Text(_) | Part::Thinking(_) => None,
-    }
 }
 
 fn message(value: Value, tools: &mut HashMap<CallId, String>) -> Result<Message, String> {
@@ -128,12 +128,12 @@ fn part(given: GivenPart) -> Result<Part, String> {
             image.check().map_err(|bad| bad.to_string())?;
             Ok(Part::Image(image))
         }
-        GivenPart::Document { media_type, data } => document(&media_type, &data).map(Part::Text),
+        GivenPart::Document { media_type, data } => document(&media_type, data),
     }
 }
 
-/// A document as text, which every model reads.
-fn document(media_type: &str, data: &str) -> Result<String, String> {
+/// A document: as text, which every model reads, where it is one.
+fn document(media_type: &str, data: String) -> Result<Part, String> {
     let media = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let subtype = media.strip_prefix("application/").unwrap_or_default();
     const TEXTS: [&str; 8] = ["json", "xml", "yaml", "x-yaml", "toml", "javascript", "x-sh", "sql"];
@@ -141,11 +141,12 @@ fn document(media_type: &str, data: &str) -> Result<String, String> {
         || TEXTS.contains(&subtype)
         || ["+json", "+xml", "+yaml"].iter().any(|suffix| subtype.ends_with(suffix));
     if !is_text {
-        return Err(format!("documents of the type `{media}` cannot be read; texts, JSON, XML and YAML can"));
+        let document = Document { media_type: media, data };
+        return document.check().map(|()| Part::Document(document)).map_err(|bad| bad.to_string());
     }
     let bytes = STANDARD.decode(data).map_err(|_| "the document's data is not base64")?;
     let text = String::from_utf8(bytes).map_err(|_| "the document is not UTF-8")?;
-    Ok(format!("\n\n<document type=\"{media}\">\n{text}\n</document>\n"))
+    Ok(Part::Text(format!("\n\n<document type=\"{media}\">\n{text}\n</document>\n")))
 }
 
 fn call(given: Call) -> ToolCall {

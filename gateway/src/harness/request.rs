@@ -46,11 +46,12 @@ pub(super) fn parse(body: &[u8]) -> Result<ChatRequest, Refusal> {
         max_iterations: limits.as_ref().map_or(0, |limits| limits.steps),
         max_model_calls: 0,
     });
-    let messages::Conversation { question, images, history } = messages::read(given)?;
+    let messages::Conversation { question, images, documents, history } = messages::read(given)?;
     let permissions = permissions::read(body.permissions)?;
     Ok(ChatRequest {
         question,
         images,
+        documents,
         decisions: permissions::denials(&permissions, &history),
         history,
         // Without one, and with an empty one, the default answers.

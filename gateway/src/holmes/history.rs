@@ -263,6 +263,8 @@ fn make(message: Message, marks: &marks::Outgoing) -> Made {
             Part::Image(Image { url, detail, format }) => {
                 content.push(ContentPart::ImageUrl { image_url: ImageUrl { url, detail, format } });
             }
+            // The dialect has no word for it, and its clients cannot have sent it.
+            Part::Document(_) => {}
             Part::Thinking(thinking) => thinking_blocks.extend(write_thinking(thinking)),
         }
     }

@@ -107,6 +107,7 @@ pub(crate) fn with_tools() -> Vec<EventKind> {
                 elapsed: Some(Duration::from_millis(500)),
                 omitted_bytes: 0,
                 images: Vec::new(),
+                documents: Vec::new(),
             },
         },
         counted(1),

@@ -381,6 +381,7 @@ async fn what_a_request_says_reaches_the_agent() {
     let world = World::new(config(), Act::Play(vec![started(Vec::new()), finished("x")])).await;
     let image = json!({"type": "image", "mediaType": "image/png", "data": "AAAA"});
     let document = json!({"type": "document", "mediaType": "text/plain", "data": "aGVsbG8="});
+    let pdf = json!({"type": "document", "mediaType": "application/pdf", "data": "JVBE"});
     let body = json!({
         "model": "second",
         "context": "Be brief.",
@@ -397,7 +398,7 @@ async fn what_a_request_says_reaches_the_agent() {
             ]},
             {"role": "tool", "tool_call_id": "R1/call_1", "content": "a.txt"},
             {"role": "tool", "tool_call_id": "call_2", "content": [{"type": "text", "text": "x"}]},
-            {"role": "user", "content": [{"type": "text", "text": "and?"}, image, document]},
+            {"role": "user", "content": [{"type": "text", "text": "and?"}, image, document, pdf]},
         ],
         "permissions": {
             "allowlist": [{"tool": "bash", "params": {"command": "ls *"}}, "read"],
@@ -412,6 +413,9 @@ async fn what_a_request_says_reaches_the_agent() {
     assert!(asked.waits && asked.approvals && asked.subagents.is_some());
     assert_eq!(asked.question, "and?\n\n<document type=\"text/plain\">\nhello\n</document>\n");
     assert_eq!(asked.images[0].url, "data:image/png;base64,AAAA");
+    let documents: Vec<_> =
+        asked.documents.iter().map(|pdf| (pdf.media_type.as_str(), pdf.data.as_str())).collect();
+    assert_eq!(documents, [("application/pdf", "JVBE")]);
     let history: Vec<domain::Message> =
         asked.history.into_iter().map(|message| message.try_into().unwrap()).collect();
     let roles = [Role::System, Role::User, Role::Assistant, Role::Tool, Role::Tool];
@@ -467,7 +471,8 @@ async fn what_cannot_be_a_request_is_400_with_its_reason() {
         (r#"{"messages": [{"role": "king", "content": "x"}]}"#, "messages[0]: "),
         (r#"{"messages": [{"role": "tool", "content": "x"}]}"#, "messages[0]: a tool's message needs"),
         (r#"{"messages": [{"role": "tool", "tool_call_id": "x", "content": "x"}]}"#, "messages[0]: no call"),
-        (&document("application/pdf", "AAAA"), "messages[0]: documents of the type `application/pdf`"),
+        (&document("application/msword", "AAAA"), "messages[0]: documents of the type `application/msword`"),
+        (&document("application/pdf", "?"), "messages[0]: the document's data is not base64"),
         (&document("text/plain", "?"), "messages[0]: the document's data is not base64"),
         (
             &user(json!([{"type": "image", "mediaType": "image/bmp", "data": "AAAA"}])),
@@ -521,13 +526,14 @@ async fn work_by_code_is_told_and_its_answer_said() {
         event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         event
     };
-    let input = json!({"type": "repl_input", "id": id, "code": "FINAL(1)", "iteration": 1});
+    let input = json!({"type": "repl_input", "id": id, "code": "FINAL(1)", "iteration": 0});
     assert_eq!(events[4], of(input));
     let progress =
         json!({"type": "repl_progress", "id": events[5]["id"], "chunk": "7\n", "stream": "stdout"});
     assert_eq!(events[5], of(progress));
     let output = json!({
-        "type": "repl_output", "id": id, "stdout": "7", "done": true, "durationMs": 12, "truncated": false,
+        "type": "repl_output", "id": id, "stdout": "7", "done": true, "iteration": 0, "durationMs": 12,
+        "truncated": false,
     });
     assert_eq!(events[6], of(output));
     assert_eq!((&events[7]["type"], &events[7]["content"]), (&json!("text"), &json!("seven")));

@@ -48,6 +48,20 @@ impl From<&RunId> for LogId {
     }
 }
 
+impl CallId {
+    /// The id of a command that the code of a call asks for by a question.
+    #[must_use]
+    pub fn of_command(&self, question: &QuestionId) -> Self {
+        Self(format!("{self}/{question}"))
+    }
+
+    /// What [`Self::of_command`] made the id of.
+    pub fn command(&self) -> Option<(Self, QuestionId)> {
+        let (call, question) = self.0.rsplit_once('/')?;
+        Some((Self::new(call), QuestionId::new(question)))
+    }
+}
+
 impl AgentId {
     /// The agent that answers the question itself.
     pub fn main() -> Self {

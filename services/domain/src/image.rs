@@ -68,7 +68,7 @@ fn check_type(kind: &str) -> Result<(), BadImage> {
 }
 
 /// The padding may be missing, as many leave it out.
-fn is_base64(data: &str) -> bool {
+pub(crate) fn is_base64(data: &str) -> bool {
     let bare = data.trim_end_matches('=');
     let plain = bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'));
     plain && !bare.is_empty() && bare.len() % 4 != 1 && data.len() - bare.len() <= 2

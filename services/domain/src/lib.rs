@@ -13,6 +13,7 @@
 //! * [`tokens`]: estimates of what no provider has counted yet
 //! * [`Run`]: the machine; inputs in, events and effects out
 
+mod document;
 mod effort;
 mod event;
 mod id;
@@ -27,6 +28,7 @@ mod usage;
 
 pub mod tokens;
 
+pub use document::{BadDocument, Document};
 pub use effort::Effort;
 pub use event::{
     AssistantMessage, Closing, CompactionDone, CompactionStarted, Event, EventKind, FailureCode, ModelCalled,
@@ -38,7 +40,9 @@ pub use limits::{Ceiling, Limits};
 pub use message::{Message, Part, Role, Thinking, ToolCall};
 pub use permissions::{Denial, Denied, Parameters, Permissions, Rule};
 pub use rlm::{CodeOutput, Rlm};
-pub use run::{Effect, Family, Input, ModelReply, Move, Outcome, Run, Settlement, Step, SummaryRequest};
+pub use run::{
+    Command, Effect, Family, Input, ModelReply, Move, Outcome, Run, Settlement, Step, SummaryRequest,
+};
 pub use tool::{
     Approval, Before, ClientTool, ClientToolMode, Gate, Labels, OutputStream, Permission, Placement, Printed,
     ToolEffect, ToolPlan, ToolProfile, ToolResult, ToolStatus, ToolVerdict,

@@ -1,6 +1,6 @@
 //! The conversation that a model sees.
 
-use crate::{CallId, Image};
+use crate::{CallId, Document, Image};
 
 /// Who speaks in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -52,7 +52,7 @@ impl Message {
             .iter()
             .filter_map(|part| match part {
                 Part::Text(text) => Some(text.as_str()),
-                Part::Image(_) | Part::Thinking(_) => None,
+                Part::Image(_) | Part::Document(_) | Part::Thinking(_) => None,
             })
             .collect()
     }
@@ -64,7 +64,7 @@ impl Message {
             .iter()
             .filter_map(|part| match part {
                 Part::Thinking(thinking) => Some(thinking.text.as_str()),
-                Part::Text(_) | Part::Image(_) => None,
+                Part::Text(_) | Part::Image(_) | Part::Document(_) => None,
             })
             .collect();
         (!text.is_empty()).then_some(text)
@@ -78,6 +78,8 @@ pub enum Part {
     Text(String),
     /// An image.
     Image(Image),
+    /// A document.
+    Document(Document),
     /// What the model thought before it spoke.
     Thinking(Thinking),
 }

@@ -9,6 +9,8 @@ use crate::{ContextSize, Message, Part, Role};
 const PER_MESSAGE: u64 = 4;
 /// Tokens of an image whose size is not known.
 const PER_IMAGE: u64 = 1500;
+/// Characters of a document for one of its tokens: pages are shown as images, too.
+const DOCUMENT_CHARACTERS: u64 = 30;
 
 /// Tokens of a text.
 pub fn of_text(text: &str) -> u64 {
@@ -39,6 +41,7 @@ pub fn of_message(message: &Message) -> u64 {
         .map(|part| match part {
             Part::Text(text) => of_text(text),
             Part::Image(_) => PER_IMAGE,
+            Part::Document(document) => PER_IMAGE + document.data.len() as u64 / DOCUMENT_CHARACTERS,
             Part::Thinking(thinking) => of_text(&thinking.text),
         })
         .sum();

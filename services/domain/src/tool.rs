@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{CallId, Image, RunId};
+use crate::{CallId, Document, Image, RunId};
 
 /// What an executor is called by its operator, such as `cluster` = `prod`.
 pub type Labels = BTreeMap<String, String>;
@@ -216,6 +216,8 @@ pub struct ToolResult {
     pub omitted_bytes: u64,
     /// Images that the model sees with `data`.
     pub images: Vec<Image>,
+    /// Documents that the model sees with `data`.
+    pub documents: Vec<Document>,
 }
 
 impl ToolResult {
@@ -235,6 +237,7 @@ impl ToolResult {
             elapsed: None,
             omitted_bytes: 0,
             images: Vec::new(),
+            documents: Vec::new(),
         }
     }
 }

@@ -78,7 +78,9 @@ impl Draft {
         }
         match self.parts.last_mut() {
             Some(Part::Text(so_far)) => so_far.push_str(text),
-            Some(Part::Image(_) | Part::Thinking(_)) | None => self.parts.push(Part::Text(text.into())),
+            Some(Part::Image(_) | Part::Document(_) | Part::Thinking(_)) | None => {
+                self.parts.push(Part::Text(text.into()));
+            }
         }
         self.deltas.push_back(Delta::Text(text.into()));
     }
@@ -90,7 +92,7 @@ impl Draft {
         }
         match self.parts.last_mut() {
             Some(Part::Thinking(block)) => block.text.push_str(text),
-            Some(Part::Text(_) | Part::Image(_)) | None => {
+            Some(Part::Text(_) | Part::Image(_) | Part::Document(_)) | None => {
                 self.begin_thinking(Thinking { text: text.into(), ..Thinking::default() });
             }
         }
@@ -121,7 +123,7 @@ impl Draft {
         }
         let visible = |part: &Part| match part {
             Part::Thinking(block) => *block != Thinking::default(),
-            Part::Text(_) | Part::Image(_) => true,
+            Part::Text(_) | Part::Image(_) | Part::Document(_) => true,
         };
         let parts = self.parts.into_iter().filter(visible).collect();
         let mut message = Message::new(Role::Assistant, parts);

@@ -27,6 +27,8 @@ pub(super) struct Agent {
     spoke: bool,
     totals: Tokens,
     calls: HashMap<CallId, Called>,
+    /// Which run of code each call is.
+    code: HashMap<CallId, u32>,
     /// Pieces of output so far.
     pieces: u64,
 }
@@ -69,6 +71,7 @@ impl Agent {
             spoke: false,
             totals: Tokens::default(),
             calls: HashMap::new(),
+            code: HashMap::new(),
             pieces: 0,
         }
     }
@@ -173,7 +176,10 @@ impl Agent {
         Some(Event::ToolResult { of: self.of(), id: self.call_id(id), name: called.call.name, output })
     }
 
-    pub(super) fn code_starts(&self, call: &ToolCall, iteration: u32) -> Event {
+    pub(super) fn code_starts(&mut self, call: &ToolCall, iteration: u32) -> Event {
+        // Clients count from zero.
+        let iteration = iteration.saturating_sub(1);
+        self.code.insert(call.id.clone(), iteration);
         let code = input(call)["code"].as_str().unwrap_or_default().to_owned();
         Event::ReplInput { of: self.of(), id: self.part("code", call.id.as_str()), code, iteration }
     }
@@ -194,6 +200,7 @@ impl Agent {
             stdout,
             error,
             done: answer.is_some(),
+            iteration: self.code.remove(call),
             duration_ms: elapsed.map(|elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)),
             truncated,
         }

@@ -1,18 +1,18 @@
 //! Results of tools, as the dialect shows them.
 
-use domain::{ToolCall, ToolResult, ToolStatus};
+use domain::{Document, Image, ToolCall, ToolResult, ToolStatus};
 use serde_json::{Value, json};
 
 use crate::harness::events::{Denied, Output};
 
-/// The tool whose results have a form of their own.
-const BASH: &str = "bash";
+/// The tools whose results have a form of their own.
+const COMMANDS: [&str; 2] = ["bash", "exec"];
 /// Exit code of a command that did not come to its end.
 const NO_EXIT: i32 = -1;
 
 /// The result of a call that could run.
 pub(super) fn of(call: &ToolCall, result: ToolResult) -> Output {
-    let ran = call.name == BASH && result.elapsed.is_some();
+    let ran = COMMANDS.contains(&call.name.as_str()) && result.elapsed.is_some();
     match result.status {
         ToolStatus::Error if ran => {
             let code = result.return_code.unwrap_or(NO_EXIT);
@@ -21,11 +21,23 @@ pub(super) fn of(call: &ToolCall, result: ToolResult) -> Output {
         }
         ToolStatus::Error => Output::Failed { error: result.error.unwrap_or_default(), context: result.data },
         ToolStatus::Success | ToolStatus::NoData => {
-            let view = structured(&result.data);
+            let view = structured(&result.data).or_else(|| shown(result.images, result.documents));
             let sections = view.as_ref().filter(|_| ran).and_then(sections);
             Output::Done { context: sections.unwrap_or(result.data), result: view }
         }
     }
+}
+
+/// A picture or a document that a tool has shown, as clients send them, too.
+fn shown(images: Vec<Image>, documents: Vec<Document>) -> Option<Value> {
+    let part =
+        |kind, media_type: &str, data: &str| json!({"type": kind, "mediaType": media_type, "data": data});
+    let image = |image: &Image| {
+        let (head, data) = image.url.strip_prefix("data:")?.split_once(',')?;
+        Some(part("image", head.strip_suffix(";base64")?, data))
+    };
+    let document = |document: &Document| part("document", &document.media_type, &document.data);
+    images.iter().find_map(image).or_else(|| documents.first().map(document))
 }
 
 /// The result of a call that somebody did not allow.

@@ -1,26 +1,50 @@
-//! Questions of code: answered by one call of the model, or by an agent of its own.
+//! Questions of code: answered by one call of the model, by an agent of its own, or by a command.
 
 use std::{collections::HashMap, sync::Arc};
 
-use domain::{AgentId, CallId, Input, Message, Move, QuestionId, Role};
+use domain::{
+    AgentId, Before, CallId, Command, Input, Message, Move, OutputStream, Permission, QuestionId, Role,
+    ToolCall, ToolPlan, ToolVerdict,
+};
 use futures_util::StreamExt as _;
 use model::{Delta, Model};
 use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument as _;
 
-use super::{Driver, inputs::To};
+use super::{Driver, inputs::To, using};
 use crate::{
     prompt::rlm::{self, About},
-    tools::{Answerer, CodeInput, Given, Interpreter, Question, Wants},
+    tools::{Answerer, CodeInput, Context, Given, Interpreter, Question, Tools, Wants, command},
 };
+
+/// What code reads of a command whose result nobody has any more.
+const RESULT_LOST: &str = "the process that ran the command was lost, and its result with it";
 
 /// What is known of the code of a run's agents.
 #[derive(Default)]
 pub(super) struct Code {
     pub(super) interpreters: HashMap<AgentId, Interpreter>,
-    /// Questions that agents work on.
+    /// Questions that agents work on, and commands that wait for a person.
     open: HashMap<QuestionId, Answerer>,
+    /// Commands that may run, whose code has not asked here yet.
+    allowed: HashMap<QuestionId, Allowed>,
     /// Calls of the model that are not in the run's totals yet.
     pub(super) in_flight: u32,
+}
+
+/// A command that code asks for.
+struct Asked {
+    id: QuestionId,
+    command: ToolCall,
+    answerer: Answerer,
+}
+
+/// A command of code that a person has allowed.
+pub(super) struct Allowed {
+    pub(super) call: ToolCall,
+    pub(super) permission: Option<Permission>,
+    /// What the log says of it.
+    pub(super) before: Before,
 }
 
 impl Driver {
@@ -34,7 +58,19 @@ impl Driver {
     /// Has a question of an agent's code answered.
     pub(super) fn asked(&mut self, agent: &AgentId, call: CallId, question: Question) -> Vec<Move> {
         let Question { id, wants, answerer } = question;
-        let Wants::Model { prompt, given } = wants else { return Vec::new() };
+        let (prompt, given) = match wants {
+            Wants::Model { prompt, given } => (prompt, given),
+            Wants::Command(arguments) => {
+                let command = command(&call, &id, arguments);
+                return self.asked_to_run(agent, call, Asked { id, command, answerer });
+            }
+            Wants::Permission { command, description, cluster, approval } => {
+                self.code.open.insert(id, answerer);
+                let asked = Input::CommandAsked { command, description, cluster, approval };
+                return self.family.step(agent, asked);
+            }
+            Wants::Unknown(_) => return Vec::new(),
+        };
         if self.family.has_asked(&id) {
             // The agent that answers it was begun before this process took the run over.
             self.code.open.insert(id, answerer);
@@ -42,8 +78,9 @@ impl Driver {
         }
         let most = self.setup.start.rlm.map_or(0, |rlm| rlm.calls);
         let asked = self.family.main().totals_of_all().model_calls.saturating_add(self.code.in_flight);
-        if asked >= most {
-            let why = format!("models were asked {most} times, which is all that this run may");
+        let too_often = || format!("models were asked {most} times, which is all that this run may");
+        let spent = self.family.main().spent().map(|ceiling| format!("this run has reached {ceiling}"));
+        if let Some(why) = spent.or_else(|| (asked >= most).then(too_often)) {
             self.spawn_answer(agent, call, answerer, Err(why));
             return Vec::new();
         }
@@ -68,6 +105,53 @@ impl Driver {
                 Vec::new()
             }
         }
+    }
+
+    pub(super) fn is_command(&self, agent: &AgentId, call: &CallId) -> bool {
+        self.family.get(agent).is_some_and(|run| run.command(call) != Command::Unknown)
+    }
+
+    /// Runs a command of an agent's code, or has a person asked about it.
+    fn asked_to_run(&mut self, agent: &AgentId, call: CallId, asked: Asked) -> Vec<Move> {
+        let Asked { id, command, answerer } = asked;
+        match self.family.get(agent).map(|run| run.command(&command.id)) {
+            Some(Command::Unknown) => {}
+            Some(Command::Open) => {
+                self.code.open.insert(id.clone(), answerer);
+                if let Some(allowed) = self.code.allowed.remove(&id) {
+                    self.run_command(agent, allowed);
+                }
+                return Vec::new();
+            }
+            Some(Command::Ended) | None => {
+                self.spawn_answer(agent, call, answerer, Err(RESULT_LOST.to_owned()));
+                return Vec::new();
+            }
+        }
+        // Whoever follows the run sees what code does.
+        let text = format!("exec {}\n", command.arguments);
+        let told = Input::ToolOutput { call: call.clone(), stream: OutputStream::Stderr, text };
+        let moves = self.family.step(agent, told);
+        let (tools, context, to) =
+            (self.setup.tools.clone(), self.setup.context.clone(), self.inputs.of(agent));
+        let judging = judge(tools, context, call.clone(), Asked { id, command, answerer }, to);
+        self.keep(agent, call, judging.in_current_span());
+        moves
+    }
+
+    /// Runs a command that a person has allowed, once its code waits for it here.
+    pub(super) fn run_command(&mut self, agent: &AgentId, allowed: Allowed) {
+        let Some((_, question)) = allowed.call.id.command() else { return };
+        let Some(answerer) = self.code.open.remove(&question) else {
+            self.code.allowed.insert(question, allowed);
+            return;
+        };
+        let Allowed { call, permission, before } = allowed;
+        let (id, tools) = (call.id.clone(), self.setup.tools.clone());
+        let running = tools.run(call, permission, before, &self.setup.context);
+        let using = using::follow_command(tools, running, id.clone(), answerer, self.inputs.of(agent));
+        let using = AbortOnDropHandle::new(tokio::spawn(using.in_current_span()));
+        self.work_of(agent).using.insert(id, using);
     }
 
     /// Tells code what became of a question.
@@ -101,6 +185,24 @@ impl Driver {
         tasks.retain(|task| !task.is_finished());
         tasks.push(task);
     }
+}
+
+/// Runs a command if it may run unasked; where a person decides, the answer comes later.
+async fn judge(tools: Tools, context: Context, call: CallId, asked: Asked, to: To) {
+    let Asked { id, command, answerer } = asked;
+    let ToolPlan { description, cluster, verdict, .. } = tools.plan_command(&command, &context).await;
+    let answer = match verdict {
+        ToolVerdict::Allow => tools.run_command(command, &context).await,
+        ToolVerdict::AskPerson(approval) => {
+            let wants = Wants::Permission { command, description, cluster, approval };
+            // A run that has ended wants no input.
+            let _ = to.ask(call, Question { id, wants, answerer }).await;
+            return;
+        }
+        ToolVerdict::Refuse(why) | ToolVerdict::Forbid(why) => Err(format!("exec denied: {why}")),
+        ToolVerdict::AskClient => Err("exec denied: it is not run here".to_owned()),
+    };
+    answerer.give(answer).await;
 }
 
 /// One call of a model, in JSON.

@@ -25,7 +25,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::Instrument as _;
 
 use batch::Entry;
-use code::Code;
+use code::{Allowed, Code};
 use inputs::{Heard, Inputs};
 use work::Work;
 
@@ -300,7 +300,10 @@ impl Driver {
             Effect::StopPlan => self.work_of(agent).planning = None,
             Effect::RunTool { call, permission, before } => {
                 if self.setup.start.rlm.is_some() {
-                    self.run_code(agent, call, before);
+                    match self.is_command(agent, &call.id) {
+                        true => self.run_command(agent, Allowed { call, permission, before }),
+                        false => self.run_code(agent, call, before),
+                    }
                     return Vec::new();
                 }
                 return match self.setup.tools.task(&call) {
@@ -360,10 +363,8 @@ impl Driver {
 
     fn run_code(&mut self, agent: &AgentId, call: ToolCall, before: Before) {
         let (id, interpreter) = (call.id.clone(), self.interpreter(agent));
-        let (tools, context) = (self.setup.tools.clone(), self.setup.context.clone());
-        let running = tools.run_code(call, interpreter.clone(), before, &context);
-        let using =
-            using::follow_code(tools, running, id.clone(), interpreter, context, self.inputs.of(agent));
+        let running = self.setup.tools.run_code(call, interpreter.clone(), before, &self.setup.context);
+        let using = using::follow_code(running, id.clone(), interpreter, self.inputs.of(agent));
         let using = AbortOnDropHandle::new(tokio::spawn(using.in_current_span()));
         self.work_of(agent).using.insert(id, using);
     }

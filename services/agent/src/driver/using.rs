@@ -2,14 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{CallId, Input, OutputStream, Settlement, ToolCall, ToolResult};
-use futures_util::{StreamExt as _, stream::FuturesUnordered};
+use domain::{CallId, Input, Settlement, ToolCall, ToolResult};
 use tokio::time::{Instant, sleep};
 
 use super::inputs::To;
 use crate::{
     telemetry,
-    tools::{Context, Interpreter, Running, Summarizer, Tools, Wants},
+    tools::{Answerer, Context, Interpreter, Running, Summarizer, Tools, Wants, said},
 };
 
 /// Has the calls of a message judged.
@@ -56,7 +55,7 @@ pub(super) async fn follow(
     }
     let result = running.result.await.unwrap_or_else(|_| ToolResult::error("The tool call was lost."));
     telemetry::tool_finished(&label, result.status, began.elapsed());
-    let result = seen(result, reading.sees_images);
+    let result = seen(tools.shown(&label, result), reading.sees_images);
     let result = match reading.summarizer {
         Some(summarizer) => summarized(&tools, &summarizer, &call, result, &to).await,
         None => result,
@@ -87,16 +86,36 @@ async fn summarized(
     tools.shorten(call, result, &summary.text)
 }
 
-/// The same for code, which also asks.
-pub(super) async fn follow_code(
+/// The same for a command that code waits for.
+pub(super) async fn follow_command(
     tools: Tools,
     mut running: Running,
     call: CallId,
-    interpreter: Interpreter,
-    context: Context,
+    answerer: Answerer,
     to: To,
 ) {
-    let mut commands = FuturesUnordered::new();
+    loop {
+        let told = tokio::select! {
+            printed = running.output.recv() => {
+                let Some((stream, bytes)) = printed else { break };
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                to.send(Input::ToolOutput { call: call.clone(), stream, text }).await
+            }
+            Some(placing) = running.placings.recv() => to.place(call.clone(), placing).await,
+        };
+        if told.is_err() {
+            return;
+        }
+    }
+    let result = running.result.await.unwrap_or_else(|_| ToolResult::error("The command was lost."));
+    let finished = Input::ToolFinished { call: call.clone(), result: tools.fit(&call, result.clone()) };
+    // A run that has ended wants no input.
+    let _ = to.send(finished).await;
+    answerer.give(said(result)).await;
+}
+
+/// The same for code, which also asks.
+pub(super) async fn follow_code(mut running: Running, call: CallId, interpreter: Interpreter, to: To) {
     loop {
         tokio::select! {
             printed = running.output.recv() => {
@@ -107,23 +126,10 @@ pub(super) async fn follow_code(
                 }
             }
             Some(question) = running.questions.recv() => match &question.wants {
-                Wants::Model { .. } => {
+                Wants::Model { .. } | Wants::Command(_) | Wants::Permission { .. } => {
                     if to.ask(call.clone(), question).await.is_err() {
                         return;
                     }
-                }
-                Wants::Command { arguments } => {
-                    let id = CallId::new(format!("{call}/{}", question.id));
-                    let (tools, context, arguments) = (&tools, &context, arguments.clone());
-                    let text = format!("exec {arguments}\n");
-                    // Whoever follows the run sees what code has done.
-                    let told = Input::ToolOutput { call: call.clone(), stream: OutputStream::Stderr, text };
-                    if to.send(told).await.is_err() {
-                        return;
-                    }
-                    commands.push(async move {
-                        question.answerer.give(tools.command(id, &arguments, context).await).await;
-                    });
                 }
                 Wants::Unknown(what) => {
                     let why = format!("there is no `{what}`");
@@ -135,7 +141,6 @@ pub(super) async fn follow_code(
                     return;
                 }
             }
-            Some(()) = commands.next() => {}
         }
     }
     let result = running.result.await.unwrap_or_else(|_| ToolResult::error("The code was lost."));

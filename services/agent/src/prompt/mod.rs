@@ -6,7 +6,7 @@
 pub(crate) mod rlm;
 mod section;
 
-use domain::{Image, Message, Part, Role};
+use domain::{Message, Part, Role};
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::{runbooks::Runbooks, tools::Offer};
@@ -41,6 +41,8 @@ pub(crate) struct Prompt<'a> {
     /// What the client adds to the system prompt.
     pub addition: &'a str,
     pub files: &'a [File],
+    /// Whether the runbooks are announced as skills, before the conversation and not with the question.
+    pub announces_skills: bool,
     /// In nanoseconds since the Unix epoch.
     pub now: i64,
 }
@@ -48,15 +50,22 @@ pub(crate) struct Prompt<'a> {
 impl Prompt<'_> {
     /// The system prompt; empty if all of its sections are off.
     pub(crate) fn system(&self) -> String {
-        self.told(Place::System)
+        let skills = match self.announces_skills && self.sections.offer_runbooks() {
+            true => about("{skills}", &self.skills(), include_str!("../../prompts/skills.md")),
+            false => String::new(),
+        };
+        [self.told(Place::System), skills]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join("\n\n")
     }
 
     /// The question as a message.
-    pub(crate) fn question(&self, text: &str, images: Vec<Image>) -> Message {
+    pub(crate) fn question(&self, text: &str, media: Vec<Part>) -> Message {
         let added = self.told(Place::User);
         let text = if added.is_empty() { text.to_owned() } else { format!("{text}{ADDED}{added}") };
-        let images = images.into_iter().map(Part::Image);
-        Message::new(Role::User, std::iter::once(Part::Text(text)).chain(images).collect())
+        Message::new(Role::User, std::iter::once(Part::Text(text)).chain(media).collect())
     }
 
     fn told(&self, place: Place) -> String {
@@ -92,6 +101,7 @@ impl Prompt<'_> {
             Section::TodowriteReminder => {
                 self.if_tasks_can_be_kept(include_str!("../../prompts/todowrite_reminder.md"))
             }
+            Section::TimeRunbooks if self.announces_skills => self.time(),
             Section::TimeRunbooks => {
                 let runbooks =
                     about("{runbooks}", &self.catalogue(), include_str!("../../prompts/runbooks.md"));
@@ -128,6 +138,18 @@ impl Prompt<'_> {
         }
         let matching: Vec<_> = self.matching.iter().map(|id| format!("`{id}`")).collect();
         format!("{catalogue}\n\nThe question seems to be about {}.", matching.join(", "))
+    }
+
+    /// The catalogue in the form that agents of many makers are told of skills.
+    fn skills(&self) -> String {
+        let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        let skills = self.runbooks.iter().map(|(name, skill)| {
+            let (name, description) = (escaped(name), escaped(&skill.description));
+            format!(
+                "  <skill>\n    <name>{name}</name>\n    <description>{description}</description>\n  </skill>"
+            )
+        });
+        skills.collect::<Vec<_>>().join("\n")
     }
 
     fn time(&self) -> String {

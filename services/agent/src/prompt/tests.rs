@@ -24,6 +24,7 @@ fn told(keys: &str, place: Place) -> String {
         matching: &[],
         addition: " Answer in French. ",
         files: &[file],
+        announces_skills: false,
         now: 1_795_298_067_249_102_000,
     };
     match place {
@@ -100,6 +101,7 @@ fn what_is_not_there_is_not_spoken_of() {
         matching: &[],
         addition: "",
         files: &[],
+        announces_skills: false,
         now: 0,
     };
     let whole = prompt.system() + &prompt.question("why?", Vec::new()).joined_text();
@@ -126,9 +128,32 @@ fn several_clusters_are_named_with_the_way_to_choose() {
         matching: &[],
         addition: "",
         files: &[],
+        announces_skills: false,
         now: 0,
     };
     let system = prompt.system();
     assert!(system.contains("several Kubernetes clusters: `eu`, `us`."), "{system}");
     assert!(!system.contains("the Kubernetes cluster `eu`"), "{system}");
+}
+
+#[test]
+fn runbooks_are_announced_as_skills_before_the_conversation_where_that_is_usual() {
+    let sections = Sections::choose(None, &HashMap::new());
+    let (offer, runbooks) = (Offer::default(), Runbooks::default());
+    let prompt = |announces_skills| Prompt {
+        sections: &sections,
+        cluster_name: None,
+        clusters: &[],
+        offer: &offer,
+        runbooks: &runbooks,
+        matching: &[],
+        addition: "",
+        files: &[],
+        announces_skills,
+        now: 0,
+    };
+    let skill = "  <skill>\n    <name>dns-failure</name>\n    <description>";
+    assert!(prompt(true).system().contains(skill));
+    assert!(!prompt(true).question("why?", Vec::new()).joined_text().contains("dns-failure"));
+    assert!(!prompt(false).system().contains("dns-failure"));
 }

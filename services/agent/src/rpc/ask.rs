@@ -1,6 +1,6 @@
 //! Requests, checked on their way in.
 
-use domain::{CallId, Effort, Image, Limits, Permission, Rlm, RunId, ToolProfile};
+use domain::{CallId, Document, Effort, Image, Limits, Permission, Rlm, RunId, ToolProfile};
 use store::Idempotency;
 use tonic::Status;
 use wire::agent::{Caller, ChatRequest, ClientResult, RlmMode, decision};
@@ -32,6 +32,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         text: request.question,
         model: model(request.model, request.caller.as_ref()),
         images: images(request.images)?,
+        documents: documents(request.documents)?,
         client_tools: request.client_tools.into_iter().map(Into::into).collect(),
         brought: brought(request.client_results, request.decisions)?,
         approvals: request.approvals,
@@ -128,6 +129,15 @@ pub(super) fn images(images: Vec<wire::agent::Image>) -> Result<Vec<Image>, Stat
         Err(error) => Err(Status::invalid_argument(format!("images[{at}]: {error}"))),
     });
     images.collect()
+}
+
+fn documents(documents: Vec<wire::agent::Document>) -> Result<Vec<Document>, Status> {
+    let documents = documents.into_iter().map(Document::from).enumerate();
+    let documents = documents.map(|(at, document)| match document.check() {
+        Ok(()) => Ok(document),
+        Err(error) => Err(Status::invalid_argument(format!("documents[{at}]: {error}"))),
+    });
+    documents.collect()
 }
 
 fn brought(results: Vec<ClientResult>, decisions: Vec<wire::agent::Decision>) -> Result<Brought, Status> {

@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::{
-    AgentId, ClientTool, ContextSize, Effort, Event, EventKind, Family, Image, Labels, Limits, LogId,
-    Message, Part, Permissions, Rlm, Role, Run, RunId, RunSetup, RunStarted, Subagents, Timestamp,
+    AgentId, ClientTool, ContextSize, Document, Effort, Event, EventKind, Family, Image, Labels, Limits,
+    LogId, Message, Part, Permissions, Rlm, Role, Run, RunId, RunSetup, RunStarted, Subagents, Timestamp,
     ToolProfile, tokens,
 };
 use model::{Catalogue, Model, UnknownModel};
@@ -41,7 +41,7 @@ use crate::{
     },
     telemetry,
     tools::{
-        AlertHistory, CodeInput, Context, NoExecutor, Offer, RequestHeaders, Rules, Summarizers, Tools,
+        AlertHistory, CodeInput, Context, Home, NoExecutor, Offer, RequestHeaders, Rules, Summarizers, Tools,
         Unusable,
     },
 };
@@ -66,6 +66,7 @@ pub(crate) struct Question {
     pub history: Vec<Message>,
     pub model: Option<String>,
     pub images: Vec<Image>,
+    pub documents: Vec<Document>,
     pub client_tools: Vec<ClientTool>,
     /// What the client brings for calls that an earlier run left open.
     pub brought: Brought,
@@ -108,6 +109,14 @@ pub(crate) struct Question {
     pub keeper: String,
     /// How much the model is to think.
     pub effort: Option<Effort>,
+}
+
+impl Question {
+    /// What belongs to it beside its text.
+    fn media(&self) -> Vec<Part> {
+        let images = self.images.iter().cloned().map(Part::Image);
+        images.chain(self.documents.iter().cloned().map(Part::Document)).collect()
+    }
 }
 
 /// Why a run does not start.
@@ -234,6 +243,7 @@ impl Runs {
             headers: std::mem::take(&mut question.headers),
             follows_runbook: false,
             rules: Rules::new(question.permissions.clone()),
+            home: Home::default(),
             deadline: Instant::now() + limits.wall_time + limits.answer_time,
             audience: progress.audience(),
             leaving: self.leaving.child_token(),
@@ -256,6 +266,7 @@ impl Runs {
             matching: &matching,
             addition: &question.additional_system_prompt,
             files: &question.files,
+            announces_skills: question.profile == ToolProfile::Harness,
             now: clock::unix_nanos(),
         };
         let system = match question.rlm {
@@ -439,7 +450,7 @@ fn started(
     if !question.text.is_empty() {
         messages.push(match &question.rlm {
             Some((_, input)) => Message::text(Role::User, rlm::question(&question.text, &About::of(input))),
-            None => prompt.question(&question.text, question.images.clone()),
+            None => prompt.question(&question.text, question.media()),
         });
     }
     let schemas = prompt.offer.specs.iter().map(|spec| {

@@ -20,7 +20,7 @@ use crate::{
     clusters::NotConnected,
     driver::{Driver, Form, Setup},
     sessions::ids::is_session,
-    tools::{CodeInput, Context, NoExecutor, RequestHeaders, Rules, Tools, Unusable},
+    tools::{CodeInput, Context, Home, NoExecutor, RequestHeaders, Rules, Tools, Unusable},
 };
 
 /// How often this agent looks for runs whose agent is gone.
@@ -206,6 +206,7 @@ impl Runs {
             headers: RequestHeaders::default(),
             follows_runbook: false,
             rules: Rules::new(started.setup.permissions.clone()),
+            home: Home::default(),
             deadline: Instant::now() + wall_time + limits.answer_time,
             audience: progress.audience(),
             leaving: self.leaving.child_token(),

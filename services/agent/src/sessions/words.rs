@@ -130,7 +130,7 @@ fn part(part: &Part) -> Option<Piece> {
         Part::Image(image) => {
             Some(Piece::Image(ImagePart { url: Some(image.url.clone()), ..ImagePart::default() }))
         }
-        Part::Thinking(Thinking { .. }) => None,
+        Part::Document(_) | Part::Thinking(Thinking { .. }) => None,
     }
 }
 

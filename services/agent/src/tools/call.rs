@@ -16,7 +16,7 @@ use tracing::Instrument as _;
 use wire::executor;
 
 use super::{
-    Interpreter, Question, RequestHeaders,
+    Home, Interpreter, Question, RequestHeaders,
     execution::{Execution, Output},
     executors::Pool,
     rules::Rules,
@@ -47,6 +47,8 @@ pub(crate) struct Context {
     pub follows_runbook: bool,
     /// What the client says of calls.
     pub rules: Rules,
+    /// Where the session's files are.
+    pub home: Home,
     pub deadline: Instant,
     /// Who follows the run: without anybody, nothing begins that may change something.
     pub audience: watch::Receiver<Audience>,

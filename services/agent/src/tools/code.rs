@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use domain::{CallId, CodeOutput, LogId, QuestionId, ToolCall, ToolResult, ToolStatus};
+use domain::{Approval, CallId, CodeOutput, LogId, QuestionId, ToolCall, ToolResult, ToolStatus};
 use futures_util::stream;
 use serde::Deserialize;
 use store::{BlobId, Store};
@@ -143,8 +143,10 @@ pub(crate) struct Question {
 pub(crate) enum Wants {
     /// What a model says.
     Model { prompt: String, given: Option<Given> },
-    /// What a command says.
-    Command { arguments: String },
+    /// What a command says. Its arguments.
+    Command(String),
+    /// That a person decides about a command.
+    Permission { command: ToolCall, description: String, cluster: Option<String>, approval: Approval },
     /// Something that there is not.
     Unknown(String),
 }
@@ -191,7 +193,7 @@ impl Question {
         let answerer = Answerer { client: client.clone(), request };
         let wants = match (call.operation.as_str(), serde_json::from_str(&call.arguments_json)) {
             ("llm_query", Ok(Prompt { prompt })) => Wants::Model { prompt, given: given(call) },
-            ("exec", _) => Wants::Command { arguments: call.arguments_json },
+            ("exec", _) => Wants::Command(call.arguments_json),
             _ => Wants::Unknown(call.operation),
         };
         Self { id, wants, answerer }
@@ -225,11 +227,18 @@ impl Answerer {
     }
 }
 
-/// A command of code, which has ten seconds unless it asks for more.
-pub(super) fn command(id: CallId, arguments: &str) -> ToolCall {
-    let mut arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
-    if arguments["timeout"].is_null() {
-        arguments["timeout"] = 10.into();
+/// The tool that models call.
+pub(super) const REPL: &str = "repl";
+
+/// A command that code asks for.
+pub(crate) fn command(call: &CallId, question: &QuestionId, arguments: String) -> ToolCall {
+    ToolCall { id: call.of_command(question), name: "exec".to_owned(), arguments }
+}
+
+/// What a command says, for code.
+pub(crate) fn said(result: ToolResult) -> Result<String, String> {
+    match result.error {
+        None => Ok(result.data),
+        Some(error) => Err(error),
     }
-    ToolCall { id, name: "bash".to_owned(), arguments: arguments.to_string() }
 }

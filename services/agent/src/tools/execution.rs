@@ -1,6 +1,9 @@
 //! One execution: given to an executor, followed, found again, and cancelled unless it has ended.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use domain::{CallId, OutputStream, Permission, Placement, Printed, RunId, ToolCall, ToolResult};
@@ -11,11 +14,11 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
-use tonic::{Status, Streaming};
+use tonic::{Code, Status, Streaming};
 use wire::executor::{self, EffectClass, Ending, ExecuteEvent, execute_event::Kind};
 
 use super::{
-    Interpreter, Question,
+    Home, Interpreter, Question,
     call::{CANCEL_TIME, Context, Destination, Placing, traced},
     executors::{self, Busy, Client, Member, Wish},
     result,
@@ -47,6 +50,8 @@ pub(super) struct Execution {
     caller: executor::Caller,
     /// What runs it, if it is code.
     interpreter: Option<Interpreter>,
+    /// Where its session's files are, if it has any.
+    home: Option<Home>,
     /// Where it is told which executor it goes to.
     placings: mpsc::Sender<Placing>,
     leaving: CancellationToken,
@@ -122,6 +127,7 @@ impl Execution {
             grant,
             caller: context.caller(),
             interpreter,
+            home: context.files().map(|_| context.home.clone()),
             placings,
             leaving,
             ended: false,
@@ -271,12 +277,14 @@ impl Execution {
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
             interpreter: None,
             request_headers: context.headers.to_wire(),
+            instance: context.home.instance(),
             cluster: self.to.cluster.clone(),
         };
+        let is_full = &AtomicBool::new(false);
         let tool = Some((context.profile, call.name.as_str()));
         let wish = Wish { not: &not, tool, near: context.files(), once: true };
         let began = Instant::now();
-        let (stream, member) = loop {
+        let asked = loop {
             let asked = self.to.pool.ask(wish, |member| {
                 let (mut request, own, context) =
                     (request.clone(), self.interpreter.clone(), context.clone());
@@ -289,7 +297,9 @@ impl Execution {
                         request.interpreter = Some(prepared.map_err(Status::failed_precondition)?);
                     }
                     let asked = timeout(SILENCE, client.execute(traced(request))).await;
-                    asked.unwrap_or_else(|_| Err(silent()))
+                    asked.unwrap_or_else(|_| Err(silent())).inspect_err(|status| {
+                        is_full.fetch_or(status.code() == Code::ResourceExhausted, Ordering::Relaxed);
+                    })
                 }
             });
             match asked.await {
@@ -301,9 +311,19 @@ impl Execution {
                 {
                     sleep(RETURN_PAUSE).await;
                 }
-                asked => break asked?,
+                asked => break asked,
             }
         };
+        let (stream, member) = asked.map_err(|status| match status.code() {
+            Code::DataLoss if is_full.load(Ordering::Relaxed) => {
+                Status::resource_exhausted("the executor that has the session's files has too much to do now")
+            }
+            Code::DataLoss => {
+                context.home.is_lost();
+                status
+            }
+            _ => status,
+        })?;
         tracing::Span::current().record("sleuth.executor", member.name());
         self.at = Some(member);
         Ok(stream.into_inner())
@@ -423,7 +443,12 @@ impl Execution {
                     }
                 }
                 Some(Kind::Finished(finished)) => return Ok(finished),
-                Some(Kind::Accepted(_) | Kind::Heartbeat(_)) | None => {}
+                Some(Kind::Accepted(accepted)) => {
+                    if let Some(home) = &self.home {
+                        home.moves_to(&accepted.instance);
+                    }
+                }
+                Some(Kind::Heartbeat(_)) | None => {}
             }
         }
     }

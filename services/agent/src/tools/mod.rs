@@ -9,7 +9,9 @@ mod execution;
 mod executor;
 pub(crate) mod executors;
 mod headers;
+mod home;
 mod kept;
+mod media;
 mod offered;
 mod reach;
 mod restricted;
@@ -48,11 +50,15 @@ use subagent::StartAgent;
 pub(crate) use alerts::AlertHistory;
 pub(crate) use call::{Context, Placing, Running};
 pub(crate) use client::Unusable;
-pub(crate) use code::{Answerer, Given, Input as CodeInput, Interpreter, Question, Wants};
+pub(crate) use code::{Answerer, Given, Input as CodeInput, Interpreter, Question, Wants, command, said};
 pub(crate) use executor::NoExecutor;
 pub(crate) use headers::RequestHeaders;
+pub(crate) use home::Home;
 pub(crate) use rules::Rules;
 pub(crate) use summarize::{Summarize, Summarizer, Summarizers};
+
+/// The tool that shows files.
+const READ: &str = "read";
 
 /// The tools on offer.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +81,13 @@ impl Offer {
         let others = self.specs.iter().cloned().zip(self.toolsets.iter().cloned());
         let others = others.filter(|(other, _)| other.name != spec.name);
         let (specs, toolsets): (Vec<_>, Vec<_>) = others.chain([(spec.clone(), toolset.to_owned())]).unzip();
+        Self { specs: specs.into(), toolsets: toolsets.into(), ..self }
+    }
+
+    /// One tool of it.
+    fn only(self, name: &str) -> Self {
+        let both = self.specs.iter().cloned().zip(self.toolsets.iter().cloned());
+        let (specs, toolsets): (Vec<_>, Vec<_>) = both.filter(|(spec, _)| spec.name == name).unzip();
         Self { specs: specs.into(), toolsets: toolsets.into(), ..self }
     }
 }
@@ -189,7 +202,7 @@ impl Tools {
     pub(crate) async fn offer(&self, profile: ToolProfile) -> Result<Offer, NoExecutor> {
         let offer = self.executors.offer(profile).await?;
         if profile == ToolProfile::Rlm {
-            return Ok(offer);
+            return Ok(offer.only(code::REPL));
         }
         let mut own = vec![(KeptResults::spec(), kept::TOOLSET.to_owned())];
         own.extend(self.runbooks.spec().map(|spec| (spec, runbook::TOOLSET.to_owned())));
@@ -211,7 +224,18 @@ impl Tools {
     /// that cannot be judged must not run.
     pub(crate) async fn plan(&self, calls: &[ToolCall], context: &Context) -> Vec<ToolPlan> {
         let judged = join_all(calls.iter().map(async |call| {
-            if self.agents.owns(&call.name) {
+            if context.profile == ToolProfile::Rlm && call.name != code::REPL {
+                let why = format!("There is no tool `{}`: write code for `{}`.", call.name, code::REPL);
+                let (description, toolset) = (String::new(), None);
+                let verdict = ToolVerdict::Refuse(why);
+                Judged::harmless(ToolPlan {
+                    call: call.id.clone(),
+                    description,
+                    toolset,
+                    cluster: None,
+                    verdict,
+                })
+            } else if self.agents.owns(&call.name) {
                 Judged::harmless(self.agents.plan(call))
             } else if self.client.owns(call) {
                 Judged::harmless(self.client.plan(call))
@@ -265,29 +289,15 @@ impl Tools {
         self.executors.run_code(call, interpreter, before, context)
     }
 
-    /// Runs a command for code, and answers with JSON.
-    pub(crate) async fn command(
-        &self,
-        id: CallId,
-        arguments: &str,
-        context: &Context,
-    ) -> Result<String, String> {
-        let context = Context { profile: ToolProfile::Harness, ..context.clone() };
-        let call = code::command(id, arguments);
-        let denied = |why: &str| Err(format!("exec denied: {why}"));
-        let judged = self.executors.plan(&call, &context).await;
-        let as_named = ToolCall { name: "exec".to_owned(), ..call.clone() };
-        match context.rules.judge(&as_named, judged).verdict {
-            ToolVerdict::Allow => {}
-            ToolVerdict::Refuse(why) | ToolVerdict::Forbid(why) => return denied(&why),
-            ToolVerdict::AskPerson(approval) => return denied(&approval.reason),
-            ToolVerdict::AskClient => return denied("it is not run here"),
-        }
-        match self.executors.run(call, None, Before::default(), &context).finished().await {
-            Some(ToolResult { error: None, data, .. }) => Ok(data),
-            Some(ToolResult { error, .. }) => Err(error.unwrap_or_default()),
-            None => Err("the command was lost".to_owned()),
-        }
+    /// Has a command of code judged.
+    pub(crate) async fn plan_command(&self, command: &ToolCall, context: &Context) -> ToolPlan {
+        context.rules.judge(command, self.executors.plan(command, context).await)
+    }
+
+    /// Runs a command of code that nobody is asked about, and answers with JSON.
+    pub(crate) async fn run_command(&self, command: ToolCall, context: &Context) -> Result<String, String> {
+        let finished = self.executors.run(command, None, Before::default(), context).finished().await;
+        finished.ok_or_else(|| "the command was lost".to_owned()).and_then(said)
     }
 
     /// Whether a tool starts a subagent.
@@ -311,6 +321,11 @@ impl Tools {
     /// A summary in the place of a result; the model can read the result itself.
     pub(crate) fn shorten(&self, call: &CallId, result: ToolResult, summary: &str) -> ToolResult {
         self.kept.shorten(call, result, summary)
+    }
+
+    /// A result with the picture or the document that it is, if it is one.
+    pub(crate) fn shown(&self, tool: &str, result: ToolResult) -> ToolResult {
+        if tool == READ { media::shown(result) } else { result }
     }
 
     /// Cuts a result that would take too much of the model's window; the model can read on in it.

@@ -1,8 +1,8 @@
 //! What goes into the machine and what comes out.
 
 use crate::{
-    Before, CallId, CodeOutput, EventKind, FailureCode, Message, MessageId, OutputStream, Permission,
-    Placement, QuestionId, Steered, ToolCall, ToolPlan, ToolResult, Usage,
+    Approval, Before, CallId, CodeOutput, EventKind, FailureCode, Message, MessageId, OutputStream,
+    Permission, Placement, QuestionId, Steered, ToolCall, ToolPlan, ToolResult, Usage,
 };
 
 /// What a driver tells the machine. What no longer fits is ignored: a late input is not an error.
@@ -79,6 +79,17 @@ pub enum Input {
     },
     /// Code of the agent had a model asked, once.
     Asked(Usage),
+    /// Code of the agent wants to run a command that a person must allow.
+    CommandAsked {
+        /// The command, under the id that [`CallId::of_command`] makes.
+        command: ToolCall,
+        /// What it will do, in one line.
+        description: String,
+        /// The cluster that it is for, as in [`ToolPlan`].
+        cluster: Option<String>,
+        /// What is to be decided.
+        approval: Approval,
+    },
     /// Somebody settled a call that waits.
     Settled {
         /// The call.
@@ -203,6 +214,17 @@ impl Step {
         self.events.extend(next.events);
         self.effects.extend(next.effects);
     }
+}
+
+/// How a command of code stands that was put to a person.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// It was not.
+    Unknown,
+    /// It waits for the person, or runs.
+    Open,
+    /// It has ended, or was denied.
+    Ended,
 }
 
 /// How a run ended.

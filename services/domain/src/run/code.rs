@@ -1,12 +1,12 @@
 //! Calls that are code of the agent, where it works so.
 
 use crate::{
-    CallId, CodeOutput, EventKind, Gate, Message, Step, ToolCall, ToolPlan, ToolResult, Usage, UsageReported,
-    rlm::fenced_code,
+    Approval, CallId, CodeOutput, Command, Effect, EventKind, Gate, Message, Step, ToolCall, ToolPlan,
+    ToolResult, Usage, UsageReported, rlm::fenced_code,
 };
 
 use super::{
-    state::{Run, Standing},
+    state::{Open, Phase, Run, Standing},
     text,
 };
 
@@ -32,9 +32,81 @@ impl Run {
 
     /// A call came to nothing.
     pub(super) fn not_done(&self, call: CallId, why: String) -> EventKind {
-        match self.rlm {
-            None => EventKind::ToolFinished { call, result: ToolResult::error(why) },
-            Some(_) => EventKind::ReplOutput { call, output: CodeOutput::failed(why) },
+        match self.is_code(&call) {
+            false => EventKind::ToolFinished { call, result: ToolResult::error(why) },
+            true => EventKind::ReplOutput { call, output: CodeOutput::failed(why) },
+        }
+    }
+
+    /// Whether an open call is code, and no command of it.
+    pub(super) fn is_code(&self, call: &CallId) -> bool {
+        self.rlm.is_some() && !self.commands().any(|open| open.call.id == *call)
+    }
+
+    fn commands(&self) -> impl Iterator<Item = &Open> {
+        let calls = match &self.phase {
+            Phase::Acting { calls } => calls.as_slice(),
+            Phase::Fresh
+            | Phase::Calling { .. }
+            | Phase::Compacting(_)
+            | Phase::Planning { .. }
+            | Phase::Ended(_) => &[],
+        };
+        calls.iter().filter(|open| open.is_command)
+    }
+
+    /// How a command of the code that runs stands.
+    pub fn command(&self, id: &CallId) -> Command {
+        match self.commands().find(|open| open.call.id == *id).map(|open| open.standing) {
+            None => Command::Unknown,
+            Some(Standing::Open | Standing::WithClient) => Command::Open,
+            Some(Standing::Ended) => Command::Ended,
+        }
+    }
+
+    /// A command of code waits for a person, if there is one.
+    pub(super) fn command_asked(
+        &mut self,
+        step: &mut Step,
+        command: ToolCall,
+        description: String,
+        cluster: Option<String>,
+        approval: Approval,
+    ) {
+        let Some((call, question)) = command.id.command() else { return };
+        if !self.is_running(&call) || self.command(&command.id) != Command::Unknown {
+            return;
+        }
+        if !(self.approvals && self.waits) {
+            let answer = Err(text::command_denied(&approval.reason));
+            return step.effects.push(Effect::AnswerCode { call, question, answer });
+        }
+        let (id, toolset) = (command.id.clone(), Some(REPL.to_owned()));
+        let gate = Gate::Waits;
+        let started = EventKind::ToolStarted { call: command, description, toolset, cluster, gate };
+        self.publish(step, started);
+        self.publish(step, EventKind::ApprovalRequested { call: id.clone(), approval });
+        step.effects.push(self.await_client(&id));
+    }
+
+    /// Tells code that its command will not run, if an event says so.
+    pub(super) fn tell_code(&self, step: &mut Step, id: &CallId, event: &EventKind) {
+        let (EventKind::ToolFinished { result, .. } | EventKind::CallResolved { result, .. }) = event else {
+            return;
+        };
+        let asked = id.command().filter(|_| self.command(id) == Command::Open);
+        if let Some((call, question)) = asked {
+            let answer = Err(text::command_denied(result.error.as_deref().unwrap_or(text::ENDED)));
+            step.effects.push(Effect::AnswerCode { call, question, answer });
+        }
+    }
+
+    /// Nobody waits any more for what code that has ended wanted to run.
+    pub(super) fn end_commands(&mut self, step: &mut Step) {
+        let open = self.commands().filter(|open| open.standing != Standing::Ended);
+        for call in open.map(|open| open.call.id.clone()).collect::<Vec<_>>() {
+            step.effects.push(Effect::StopTool(call.clone()));
+            self.publish(step, EventKind::ToolFinished { call, result: ToolResult::error(text::CODE_ENDED) });
         }
     }
 
@@ -43,6 +115,7 @@ impl Run {
         if !self.is_running(&call) {
             return;
         }
+        self.end_commands(step);
         let before = self.running_ids();
         let answer = output.answer.clone();
         self.publish(step, EventKind::ReplOutput { call, output });
@@ -84,3 +157,6 @@ impl Run {
         self.answer(&call, Message::tool(call.id.clone(), &call.name, text::code_message(output)));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -179,6 +179,7 @@ fn spoken(message: &Message) -> String {
         match part {
             Part::Text(said) => text.push_str(said),
             Part::Image(_) => text.push_str("[an image]"),
+            Part::Document(_) => text.push_str("[a document]"),
             Part::Thinking(_) => {}
         }
     }

@@ -47,9 +47,9 @@ impl Run {
             Input::Planned(plans) => self.planned(&mut step, &plans),
             Input::ToolOutput { call, stream, text } => {
                 if self.is_running(&call) {
-                    let event = match self.rlm {
-                        Some(_) => EventKind::ReplProgress { call, stream, text },
-                        None => EventKind::ToolOutput { call, stream, text },
+                    let event = match self.is_code(&call) {
+                        true => EventKind::ReplProgress { call, stream, text },
+                        false => EventKind::ToolOutput { call, stream, text },
                     };
                     self.publish(&mut step, event);
                 }
@@ -63,6 +63,9 @@ impl Run {
             Input::ToolFinished { call, result } => self.tool_finished(&mut step, call, result),
             Input::CodeEnded { call, output } => self.code_ended(&mut step, call, output),
             Input::Asked(usage) => self.asked(&mut step, usage),
+            Input::CommandAsked { command, description, cluster, approval } => {
+                self.command_asked(&mut step, command, description, cluster, approval);
+            }
             Input::Settled { call, settlement } => self.settled(&mut step, &call, settlement),
             Input::Steered(steered) => self.steered(&mut step, steered),
             Input::TakenOver => self.taken_over(&mut step),
@@ -287,9 +290,12 @@ impl Run {
             return;
         }
         let before = self.running_ids();
-        let finished = match (self.rlm, result) {
-            (Some(_), ToolResult { error, .. }) => self.not_done(call, error.unwrap_or_default()),
-            (None, result) => EventKind::ToolFinished { call, result },
+        let finished = match self.is_code(&call) {
+            true => {
+                self.end_commands(step);
+                self.not_done(call, result.error.unwrap_or_default())
+            }
+            false => EventKind::ToolFinished { call, result },
         };
         self.publish(step, finished);
         self.run_next(step, &before);
@@ -298,17 +304,17 @@ impl Run {
     fn settled(&mut self, step: &mut Step, id: &CallId, settlement: Settlement) {
         let Some(call) = self.waiting(id) else { return };
         let before = self.running_ids();
-        let refused =
-            |why: &str| EventKind::ToolFinished { call: id.clone(), result: ToolResult::error(why) };
+        let refused = |why| EventKind::ToolFinished { call: id.clone(), result: ToolResult::error(why) };
         let event = match settlement {
             Settlement::Allowed(permission) => EventKind::CallAllowed { call: id.clone(), permission },
-            Settlement::Denied(why) => refused(&why),
-            Settlement::Expired => refused(text::NO_DECISION_IN_TIME),
+            Settlement::Denied(why) => refused(why),
+            Settlement::Expired => refused(text::NO_DECISION_IN_TIME.to_owned()),
             Settlement::Done(data) => {
                 EventKind::CallResolved { call, result: ToolResult::success(data), by_client: true }
             }
         };
         step.effects.push(Effect::StopTool(id.clone()));
+        self.tell_code(step, id, &event);
         self.publish(step, event);
         self.run_next(step, &before);
     }

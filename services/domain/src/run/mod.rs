@@ -27,7 +27,7 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use alphabet::{Effect, Input, ModelReply, Outcome, Settlement, Step};
+pub use alphabet::{Command, Effect, Input, ModelReply, Outcome, Settlement, Step};
 pub use compact::SummaryRequest;
 pub use family::{Family, Move};
 pub use state::Run;

@@ -17,7 +17,8 @@ impl Run {
             ToolVerdict::AskPerson(_) => {}
             ToolVerdict::Refuse(reason) | ToolVerdict::Forbid(reason) => return Some(reason.clone()),
             ToolVerdict::Allow => {
-                if self.made.contains(&(call.name.clone(), call.arguments.clone())) {
+                let made = || self.made.contains(&(call.name.clone(), call.arguments.clone()));
+                if !self.keeps_files && made() {
                     return Some(text::REPEATED.to_owned());
                 }
             }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     AgentId, Before, CallId, Ceiling, Closing, CompactionStarted, ContextSize, Effect, EventKind, Limits,
-    Message, MessageId, ModelCalled, Outcome, Part, Permission, Rlm, Role, RunStarted, ToolCall, ToolResult,
-    Totals, Usage, UsageReported,
+    Message, MessageId, ModelCalled, Outcome, Part, Permission, Rlm, Role, RunStarted, ToolCall, ToolProfile,
+    ToolResult, Totals, Usage, UsageReported,
 };
 
 use super::text;
@@ -36,6 +36,8 @@ pub struct Run {
     pub(super) waits: bool,
     /// Whether the answer must have a form.
     pub(super) structured: bool,
+    /// Whether its tools work on files of its own: then the same call may tell something new.
+    pub(super) keeps_files: bool,
     /// How it works, if it does so by code.
     pub(super) rlm: Option<Rlm>,
     /// Calls that were made for the sake of the form.
@@ -84,6 +86,8 @@ pub(super) struct Open {
     /// Where it is, and what it printed.
     pub(super) before: Before,
     pub(super) standing: Standing,
+    /// Whether code asked for it, and not the model.
+    pub(super) is_command: bool,
 }
 
 /// How a started tool call stands.
@@ -116,6 +120,7 @@ impl Run {
             approvals: false,
             waits: false,
             structured: false,
+            keeps_files: false,
             rlm: None,
             form_calls: 0,
             draft: String::new(),
@@ -142,7 +147,7 @@ impl Run {
         let mut others = self.others.clone();
         others.insert(self.agent.clone(), Used { totals: self.totals, tool_calls: self.tool_calls });
         others.remove(&agent);
-        Self { agent, others, ..Self::new(limits) }
+        Self { agent, others, keeps_files: self.keeps_files, ..Self::new(limits) }
     }
 
     /// The agent.
@@ -158,6 +163,8 @@ impl Run {
         let used = self.others.entry(agent.clone()).or_default();
         match event {
             EventKind::UsageReported(report) => used.totals = report.totals,
+            // Commands of code belong to it.
+            EventKind::ToolStarted { .. } if self.rlm.is_some() => {}
             EventKind::ToolStarted { .. } | EventKind::ReplInput { .. } => {
                 used.tool_calls = used.tool_calls.saturating_add(1);
             }
@@ -249,24 +256,34 @@ impl Run {
         Effect::CallModel { message: called.message.clone(), offer_tools: called.closing.is_none(), note }
     }
 
-    /// Calls that may run now: calls start in the model's order, and each end makes room for one.
+    /// Calls that may run now: calls start in the model's order, and each end makes room for one. Commands need none.
     pub(super) fn running<'a>(&self, calls: &'a [Open]) -> impl Iterator<Item = &'a Open> + use<'a> {
         let room = self.limits.parallel_tools.max(1) as usize;
-        calls.iter().filter(|open| open.standing == Standing::Open).take(room)
+        let open = || calls.iter().filter(|open| open.standing == Standing::Open);
+        open().filter(|open| !open.is_command).take(room).chain(open().filter(|open| open.is_command))
     }
 
     /// The ceiling that forbids another round of tools, if one does.
     pub(super) fn ceiling(&self) -> Option<Ceiling> {
-        let limits = &self.limits;
-        let (tokens, cost, tool_calls) = self.used();
-        if limits.tokens.is_some_and(|most| tokens >= most) {
-            Some(Ceiling::Tokens)
-        } else if limits.cost_usd.is_some_and(|most| cost >= most) {
-            Some(Ceiling::Cost)
-        } else if tool_calls >= limits.tool_calls {
+        let (_, _, tool_calls) = self.used();
+        if let Some(spent) = self.spent() {
+            Some(spent)
+        } else if tool_calls >= self.limits.tool_calls {
             Some(Ceiling::ToolCalls)
-        } else if self.steps >= limits.steps {
+        } else if self.steps >= self.limits.steps {
             Some(Ceiling::Steps)
+        } else {
+            None
+        }
+    }
+
+    /// The ceiling that forbids another question to a model, whoever asks, if one does.
+    pub fn spent(&self) -> Option<Ceiling> {
+        let (tokens, cost, _) = self.used();
+        if self.limits.tokens.is_some_and(|most| tokens >= most) {
+            Some(Ceiling::Tokens)
+        } else if self.limits.cost_usd.is_some_and(|most| cost >= most) {
+            Some(Ceiling::Cost)
         } else {
             None
         }
@@ -303,6 +320,7 @@ impl Run {
                 self.recoveries = 0;
                 self.phase = Phase::Planning { calls };
             }
+            EventKind::ToolStarted { call, .. } if self.rlm.is_some() => self.push(call, None, true),
             EventKind::ToolStarted { call, .. } | EventKind::ReplInput { call, .. } => self.open(call, None),
             EventKind::ReplOutput { call, output } => self.close_code(call, output),
             EventKind::CallApproved { call, permission, .. } => self.open(call, Some(permission.clone())),
@@ -356,6 +374,7 @@ impl Run {
         self.approvals = started.approvals;
         self.waits = started.waits;
         self.structured = started.structured;
+        self.keeps_files = self.keeps_files || started.setup.profile == ToolProfile::Harness;
         self.rlm = started.rlm;
         self.messages.clone_from(&started.messages);
         self.window = started.context_window;
@@ -390,8 +409,12 @@ impl Run {
 
     fn open(&mut self, call: &ToolCall, permission: Option<Permission>) {
         self.tool_calls = self.tool_calls.saturating_add(1);
-        let before = Before::default();
-        let open = Open { call: call.clone(), permission, before, standing: Standing::Open };
+        self.push(call, permission, false);
+    }
+
+    fn push(&mut self, call: &ToolCall, permission: Option<Permission>, is_command: bool) {
+        let (call, before) = (call.clone(), Before::default());
+        let open = Open { call, permission, before, standing: Standing::Open, is_command };
         match &mut self.phase {
             Phase::Acting { calls } => calls.push(open),
             Phase::Planning { .. }
@@ -453,6 +476,7 @@ impl Run {
     pub fn tool_message(call: &ToolCall, result: &ToolResult) -> Message {
         let mut message = Message::tool(call.id.clone(), &call.name, text::tool_message(call, result));
         message.parts.extend(result.images.iter().cloned().map(Part::Image));
+        message.parts.extend(result.documents.iter().cloned().map(Part::Document));
         message
     }
 

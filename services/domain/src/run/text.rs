@@ -46,6 +46,11 @@ pub(super) const LEFT_BEHIND: &str = "the agent that started it went on without 
 /// What the model reads of a call that nobody said anything about.
 pub(super) const NO_DECISION_IN_TIME: &str = "Not run: nobody decided about this call in time.";
 
+/// What code hears of a command that does not run.
+pub(super) fn command_denied(why: &str) -> String {
+    format!("exec denied: {why}")
+}
+
 /// How a model reads what came of its code. The tags tell it from what a person says.
 pub(super) fn code_message(output: &CodeOutput) -> String {
     let mut text = String::from("<harness:repl_output>\n");
@@ -108,6 +113,8 @@ pub(super) const NOT_PLANNED: &str = "Not run: the tool's owner did not answer."
 pub(super) const OUT_OF_TIME: &str = "Stopped: the time limit of this run is reached.";
 
 pub(super) const STOPPED: &str = "Stopped: the run was cancelled.";
+
+pub(super) const CODE_ENDED: &str = "Stopped: the code that asked for it ended.";
 
 pub(super) const ENDED: &str = "Stopped: the run ended.";
 

@@ -56,6 +56,9 @@ use target::Targets;
 
 /// What is said to callers who come too late.
 const SHUTTING_DOWN: &str = "this executor is shutting down";
+/// What is said of a call for a process that had the files of its session.
+const LOST: &str = "the files of this session were on an executor that is gone, and went with it. Nothing was run; the \
+    next call begins with an empty workspace";
 /// When a caller for whom there was no room should come again.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
@@ -274,6 +277,9 @@ impl ToolExecutor for Service {
         let (metadata, _, request) = request.into_parts();
         let tool = self.tool(&request.tool, &request.profile)?;
         let key = key(request.caller.as_ref(), &request.execution_id)?;
+        if !request.instance.is_empty() && request.instance != self.catalogue.instance() {
+            return Err(Status::data_loss(LOST));
+        }
         let arguments = own_arguments(&self.workshop.judge, &request.cluster, &request.arguments_json)?;
         let call = Call {
             tool: request.tool.clone(),

@@ -7,8 +7,8 @@ use wire::executor::{ExactScope, Grant, ParameterPatterns, StandingScope, grant:
 use super::{executions::Key, records::Records, target::same_place};
 use crate::{policy::Prefix, tools::Saved, workspace::Session};
 
-/// The tool whose standing grants are beginnings of commands.
-const BASH: &str = "bash";
+/// The tools whose standing grants are beginnings of commands.
+const COMMANDS: [&str; 2] = ["bash", "exec"];
 /// More standing grants than a session has.
 const MOST_STANDING: usize = 256;
 
@@ -119,7 +119,7 @@ fn add(saved: &mut Saved, scope: StandingScope) {
         parameters: patterns.patterns.into_iter().collect(),
     };
     saved.rules.extend(scope.rules.into_iter().map(rule));
-    if scope.tool == BASH {
+    if COMMANDS.contains(&scope.tool.as_str()) {
         saved.commands.extend(scope.prefixes.iter().filter_map(|prefix| Prefix::new(prefix)));
     } else if scope.prefixes.contains(&scope.tool) {
         saved.tools.push(scope.tool);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use domain::{CallId, Image, Message, Part, Role, Thinking, ToolCall};
+use domain::{CallId, Document, Image, Message, Part, Role, Thinking, ToolCall};
 use serde_json::{Map, Value, json};
 
 use super::thinking;
@@ -145,6 +145,10 @@ fn content(message: &Message) -> Vec<Value> {
         Part::Text(text) if text.trim().is_empty() => None,
         Part::Text(text) => Some(json!({"type": "text", "text": text})),
         Part::Image(image) => Some(json!({"type": "image", "source": source(image)})),
+        Part::Document(Document { media_type, data }) => {
+            let source = json!({"type": "base64", "media_type": media_type, "data": data});
+            Some(json!({"type": "document", "source": source}))
+        }
         Part::Thinking(block) => thinking(block),
     };
     message.parts.iter().filter_map(block).collect()

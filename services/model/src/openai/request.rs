@@ -1,6 +1,6 @@
 //! A request in the form of chat completions.
 
-use domain::{CallId, Image, Message, Part, Role, ToolCall};
+use domain::{CallId, Document, Image, Message, Part, Role, ToolCall};
 use serde_json::{Map, Value, json};
 
 use crate::{Request, ToolSpec, api::Target};
@@ -36,26 +36,30 @@ fn messages(request: &Request) -> Value {
     let mut seen = Vec::new();
     for message in &request.messages {
         if message.role != Role::Tool {
-            all.extend(pictures(&mut seen));
+            all.extend(shown(&mut seen));
         }
         all.extend(self::message(message));
         if let (Role::Tool, Some((call, _))) = (message.role, &message.answers) {
-            seen.extend(message.parts.iter().filter_map(|part| picture(call, part)).flatten());
+            seen.extend(message.parts.iter().filter_map(|part| titled(call, part)).flatten());
         }
     }
-    all.extend(pictures(&mut seen));
+    all.extend(shown(&mut seen));
     all.into()
 }
 
-/// A result of a tool can only be text here: its images follow behind all the results.
-fn pictures(seen: &mut Vec<Value>) -> Option<Value> {
+/// A result of a tool can only be text here: its images and documents follow behind all the results.
+fn shown(seen: &mut Vec<Value>) -> Option<Value> {
     (!seen.is_empty()).then(|| json!({"role": "user", "content": std::mem::take(seen)}))
 }
 
-fn picture(call: &CallId, part: &Part) -> Option<[Value; 2]> {
-    let Part::Image(image) = part else { return None };
-    let title = json!({"type": "text", "text": format!("An image that belongs to the result of {call}:")});
-    Some([title, json!({"type": "image_url", "image_url": image_url(image)})])
+fn titled(call: &CallId, shown: &Part) -> Option<[Value; 2]> {
+    let what = match shown {
+        Part::Image(_) => "An image",
+        Part::Document(_) => "A document",
+        Part::Text(_) | Part::Thinking(_) => return None,
+    };
+    let title = json!({"type": "text", "text": format!("{what} that belongs to the result of {call}:")});
+    Some([title, part(shown)?])
 }
 
 fn message(message: &Message) -> Option<Value> {
@@ -86,15 +90,22 @@ fn call(call: &ToolCall) -> Value {
 
 /// A text where text is all there is: some servers know no lists.
 fn content(message: &Message) -> Value {
-    if !message.parts.iter().any(|part| matches!(part, Part::Image(_))) {
+    if !message.parts.iter().any(|part| matches!(part, Part::Image(_) | Part::Document(_))) {
         return json!(message.joined_text());
     }
-    let part = |part: &Part| match part {
+    message.parts.iter().filter_map(part).collect()
+}
+
+fn part(part: &Part) -> Option<Value> {
+    match part {
         Part::Text(text) => Some(json!({"type": "text", "text": text})),
         Part::Image(image) => Some(json!({"type": "image_url", "image_url": image_url(image)})),
+        Part::Document(Document { media_type, data }) => {
+            let file_data = format!("data:{media_type};base64,{data}");
+            Some(json!({"type": "file", "file": {"filename": "document.pdf", "file_data": file_data}}))
+        }
         Part::Thinking(_) => None,
-    };
-    message.parts.iter().filter_map(part).collect()
+    }
 }
 
 fn image_url(image: &Image) -> Value {
@@ -159,5 +170,31 @@ mod tests {
             }}],
         });
         assert_eq!(Value::Object(body(&target, &request, "max_completion_tokens")), expected);
+    }
+
+    #[test]
+    fn what_tools_have_shown_follows_their_results() {
+        let results = ["c1", "c2"].map(|id| {
+            let mut result = Message::tool(CallId::new(id), "read", "a picture");
+            let image = Image { url: format!("data:image/png;base64,{id}"), ..Image::default() };
+            result.parts.push(Part::Image(image));
+            result
+        });
+        let document = Document { media_type: "application/pdf".into(), data: "AAAA".into() };
+        let asked = Message::new(Role::User, vec![Part::Text("and this?".into()), Part::Document(document)]);
+        let [first, second] = results;
+        let request = Request { messages: vec![first, second, asked], ..Request::default() };
+        let image = |id: &str| json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{id}")}});
+        let title = |id: &str| json!({"type": "text", "text": format!("An image that belongs to the result of {id}:")});
+        let file = json!({"filename": "document.pdf", "file_data": "data:application/pdf;base64,AAAA"});
+        let expected = json!([
+            {"role": "tool", "tool_call_id": "c1", "content": "a picture"},
+            {"role": "tool", "tool_call_id": "c2", "content": "a picture"},
+            {"role": "user", "content": [
+                title("c1"), image("c1"), title("c2"), image("c2"),
+            ]},
+            {"role": "user", "content": [{"type": "text", "text": "and this?"}, {"type": "file", "file": file}]},
+        ]);
+        assert_eq!(messages(&request), expected);
     }
 }

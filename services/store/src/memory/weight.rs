@@ -42,17 +42,24 @@ pub(super) fn weight(event: &Event) -> usize {
 }
 
 fn result_weight(result: &ToolResult) -> usize {
-    result.data.len() + result.images.iter().map(|image| image.url.len()).sum::<usize>()
+    let images = result.images.iter().map(|image| image.url.len());
+    let documents = result.documents.iter().map(|document| document.data.len());
+    result.data.len() + images.chain(documents).sum::<usize>()
 }
 
 fn message_weight(message: &Message) -> usize {
-    let parts = message.parts.iter().map(|part| match part {
-        Part::Text(text) => text.len(),
-        Part::Image(image) => image.url.len(),
-        Part::Thinking(thinking) => thinking.text.len(),
-    });
+    let parts = message.parts.iter().map(part_weight);
     let calls = message.tool_calls.iter().map(|call| call.arguments.len());
     size_of::<Message>()
         + parts.chain(calls).sum::<usize>()
         + message.client_json.as_ref().map_or(0, String::len)
+}
+
+fn part_weight(part: &Part) -> usize {
+    match part {
+        Part::Text(text) => text.len(),
+        Part::Image(image) => image.url.len(),
+        Part::Document(document) => document.data.len(),
+        Part::Thinking(thinking) => thinking.text.len(),
+    }
 }

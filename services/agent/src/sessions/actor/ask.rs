@@ -24,7 +24,7 @@ impl Actor {
     ) -> Question {
         let asked = said.pop().map(|message| message.parts).unwrap_or_default();
         history.extend(said);
-        let (text, images) = split(asked);
+        let (text, images, documents) = split(asked);
         let controls = turn.said.last().and_then(|said| said.message.controls.as_ref());
         let hints = words::hints(&self.settings.hints_json, controls);
         let model = controls.and_then(|controls| controls.model_id.clone());
@@ -41,6 +41,7 @@ impl Actor {
             history,
             model: Some(model).filter(|model| !model.is_empty()),
             images,
+            documents,
             client_tools: self.settings.tools.iter().cloned().map(Into::into).collect(),
             brought: turn.brought.clone(),
             approvals: hints["tool_approvals"] == true,
@@ -75,17 +76,18 @@ impl Actor {
     }
 }
 
-/// The text of a message, its parts on lines of their own, and its images.
-fn split(parts: Vec<Part>) -> (String, Vec<domain::Image>) {
-    let (mut texts, mut images) = (Vec::new(), Vec::new());
+/// The text of a message, its parts on lines of their own, its images, and its documents.
+fn split(parts: Vec<Part>) -> (String, Vec<domain::Image>, Vec<domain::Document>) {
+    let (mut texts, mut images, mut documents) = (Vec::new(), Vec::new(), Vec::new());
     for part in parts {
         match part {
             Part::Text(text) => texts.push(text),
             Part::Image(image) => images.push(image),
+            Part::Document(document) => documents.push(document),
             Part::Thinking(_) => {}
         }
     }
-    (texts.join("\n"), images)
+    (texts.join("\n"), images, documents)
 }
 
 /// What a session adds to the agent's own prompt.

@@ -316,7 +316,8 @@ impl Projection {
         let pieces = said.parts.iter().filter_map(|part| match part {
             Part::Thinking(Thinking { signature: None, redacted: None, .. })
             | Part::Text(_)
-            | Part::Image(_) => None,
+            | Part::Image(_)
+            | Part::Document(_) => None,
             Part::Thinking(thinking) => Some(thinking),
         });
         for (at, piece) in pieces.enumerate() {

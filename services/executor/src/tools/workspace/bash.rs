@@ -17,9 +17,18 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const SHOWN: usize = 32 << 10;
 
 pub(super) fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
+    plan_command(settings, arguments, TIMEOUT)
+}
+
+/// Plans a command that has this time unless it asks for another.
+pub(in crate::tools) fn plan_command(
+    settings: &Settings,
+    arguments: &Arguments,
+    usual: Duration,
+) -> Result<Plan, String> {
     let command = arguments.text("command").trim().to_owned();
     let timeout = match arguments.number("timeout") {
-        None => TIMEOUT,
+        None => usual,
         Some(seconds) if seconds > 0.0 => {
             let longest = settings.longest_timeout;
             Duration::try_from_secs_f64(seconds).map_or(longest, |time| time.min(longest))

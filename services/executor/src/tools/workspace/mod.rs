@@ -5,6 +5,8 @@ mod files;
 
 use super::{Parameter, Tool, Toolset};
 
+pub(super) use bash::plan_command;
+
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "bash",

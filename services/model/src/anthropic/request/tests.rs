@@ -97,3 +97,16 @@ fn the_form_of_the_answer_joins_what_is_configured() {
     request.response_format = Some(json!({"type": "json_object"}));
     assert!(written(&request, json!({}))["system"][1]["text"].as_str().unwrap().contains("JSON object"));
 }
+
+#[test]
+fn documents_and_what_tools_have_shown_are_blocks() {
+    let document = domain::Document { media_type: "application/pdf".into(), data: "AAAA".into() };
+    let mut result = Message::tool(CallId::new("a"), "read", "a document");
+    result.parts.push(Part::Document(document));
+    let source = json!({"type": "base64", "media_type": "application/pdf", "data": "AAAA"});
+    let body = written(&request(vec![result]), json!({}));
+    assert_eq!(
+        body["messages"][0]["content"][0]["content"][1],
+        json!({"type": "document", "source": source})
+    );
+}
