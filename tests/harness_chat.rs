@@ -8,6 +8,12 @@ mod bench;
 mod browser;
 #[path = "harness_chat/bytes.rs"]
 mod bytes;
+#[path = "harness_chat/code.rs"]
+mod code;
+#[path = "harness_chat/files.rs"]
+mod files;
+#[path = "harness_chat/readme.rs"]
+mod readme;
 #[path = "harness_chat/replicas.rs"]
 mod replicas;
 #[path = "harness_chat/tree.rs"]

@@ -111,6 +111,10 @@ impl Chat {
         assert_eq!(self.until("no such event").await, None);
     }
 
+    pub(crate) fn run_id(&self) -> String {
+        self.stream.run_id().unwrap()
+    }
+
     pub(crate) fn session(&self) -> &str {
         self.seen[0].data["sessionId"].as_str().unwrap()
     }

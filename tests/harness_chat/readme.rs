@@ -1,0 +1,70 @@
+//! The examples of the README, as they are printed.
+
+use std::process::Stdio;
+
+use harness::{components::has_program, models::Script};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+    time::timeout,
+};
+
+use crate::bench::{Bench, SOON, bash, call};
+
+/// The commands of the README that ask the harness API, in order.
+fn examples() -> Vec<String> {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let blocks = text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let ours = blocks.filter(|block| block.contains("localhost:8080/chat"));
+    ours.flat_map(|block| {
+        block.split("\ncurl ").map(|one| format!("curl {}", one.trim_start_matches("curl ")))
+    })
+    .collect()
+}
+
+fn shell(bench: &Bench, example: &str) -> Command {
+    let here = bench.sleuth.address("http").unwrap().to_string();
+    let mut shell = Command::new("bash");
+    shell.arg("-c").arg(example.replace("localhost:8080", &here)).stderr(Stdio::null()).kill_on_drop(true);
+    shell
+}
+
+fn says(bench: &Bench, script: Value) {
+    bench.openai.say_by_default(serde_json::from_value::<Script>(script).unwrap());
+}
+
+#[tokio::test]
+async fn the_examples_of_the_readme_work_as_printed() {
+    if !has_program("curl") {
+        return;
+    }
+    let bench = Bench::start().await;
+    let [chat, relay, code] = &examples()[..] else { panic!("{:?}", examples()) };
+
+    says(&bench, json!({"steps": [[bash("mkdir report")]], "answer": "It is there."}));
+    let mut asking = shell(&bench, chat).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(asking.stdout.take().unwrap()).lines();
+    let (mut session, mut said, mut last) = (String::new(), String::new(), Value::Null);
+    while let Some(line) = timeout(SOON, lines.next_line()).await.expect("a line").unwrap() {
+        let Some(data) = line.strip_prefix("data: ") else { continue };
+        let event: Value = serde_json::from_str(data).unwrap();
+        if event["type"] == "connected" {
+            session = event["sessionId"].as_str().unwrap().to_owned();
+        }
+        said.push_str(event["content"].as_str().unwrap_or_default());
+        if event["type"] == "relay" {
+            let id = event["id"].as_str().unwrap();
+            let answer = relay.replacen("ID", id, 1).replacen("\"ID\"", &format!("\"{session}\""), 1);
+            let answered = timeout(SOON, shell(&bench, &answer).output()).await.expect("an answer").unwrap();
+            assert_eq!(String::from_utf8_lossy(&answered.stdout), r#"{"success":true}"#);
+        }
+        last = event;
+    }
+    assert_eq!((said.as_str(), &last["type"]), ("It is there.", &json!("harness_end")));
+
+    says(&bench, json!({"steps": [[call("repl", json!({"code": "FINAL(context.slice(0, 6))"}))]]}));
+    let output = timeout(SOON, shell(&bench, code).output()).await.expect("it ends").unwrap();
+    let seen = String::from_utf8_lossy(&output.stdout);
+    assert!(seen.contains(r#""content":"a text""#), "{seen}");
+}
