@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use domain::{Approval, ToolCall};
 use grants::{Context, KeyRing, SigningKey};
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,25 @@ pub(crate) struct PendingCall {
     /// Patterns for the parameters of calls like this one, where an executor offers no beginnings.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) patterns: BTreeMap<String, String>,
+}
+
+impl PendingCall {
+    /// A call that a run of no session asks about.
+    pub(crate) fn new(account: &str, run: &str, call: &ToolCall, approval: &Approval, asked_at: i64) -> Self {
+        Self {
+            account: account.to_owned(),
+            run: run.to_owned(),
+            call: call.id.to_string(),
+            tool: call.name.clone(),
+            arguments: grants::sha256(&call.arguments),
+            policy: approval.policy.clone(),
+            target: approval.target.clone(),
+            prefixes: approval.prefixes.clone(),
+            asked_at,
+            session: String::new(),
+            patterns: BTreeMap::new(),
+        }
+    }
 }
 
 /// Why a text stands for no call.

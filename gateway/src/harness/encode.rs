@@ -129,18 +129,11 @@ impl Encoder {
         approval: &Approval,
     ) -> Option<Event> {
         let call = called.call;
+        let asked_at = time.0.div_euclid(1_000_000_000);
         let waiting = PendingCall {
-            account: self.account.clone(),
-            run: run.as_str().to_owned(),
-            call: call.id.to_string(),
-            tool: call.name.clone(),
-            arguments: grants::sha256(&call.arguments),
-            policy: approval.policy.clone(),
-            target: approval.target.clone(),
-            prefixes: approval.prefixes.clone(),
-            asked_at: time.0.div_euclid(1_000_000_000),
             session: self.session.clone(),
             patterns: if approval.prefixes.is_empty() { patterns(&call) } else { BTreeMap::new() },
+            ..PendingCall::new(&self.account, run.as_str(), &call, approval, asked_at)
         };
         let id = self.approvals.as_ref()?.token(&waiting);
         let (kind, params) = (RelayKind::Permission, input(&call));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use wire::agent::{self as wire_agent, ChatRequest};
 
-use crate::approvals::{Approvals, PendingCall};
+use crate::approvals::Approvals;
 
 use super::{
     fields::Fields,
@@ -177,29 +177,6 @@ impl PendingApproval {
             reason: approval.reason,
             suggested_prefixes: approval.prefixes,
         }
-    }
-}
-
-/// Who waits, to be signed.
-pub(super) fn pending_call(
-    account: &str,
-    run: &str,
-    call: &ToolCall,
-    approval: &Approval,
-    asked_at: i64,
-) -> PendingCall {
-    PendingCall {
-        account: account.to_owned(),
-        run: run.to_owned(),
-        call: call.id.to_string(),
-        tool: call.name.clone(),
-        arguments: grants::sha256(&call.arguments),
-        policy: approval.policy.clone(),
-        target: approval.target.clone(),
-        prefixes: approval.prefixes.clone(),
-        asked_at,
-        session: String::new(),
-        patterns: std::collections::BTreeMap::new(),
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     answer::{Interruption, Projection},
-    approvals::Approvals,
+    approvals::{Approvals, PendingCall},
     sse::Frame,
 };
 
@@ -200,7 +200,7 @@ impl Encoder {
         let Running { call, description, toolset } = self.running.remove(id)?;
         if let Some(approvals) = &self.approvals {
             let asked_at = at.0.div_euclid(1_000_000_000);
-            let waiting = approval::pending_call(&self.account, run.as_str(), &call, &approval, asked_at);
+            let waiting = PendingCall::new(&self.account, run.as_str(), &call, &approval, asked_at);
             self.marks.tokens.insert(id.clone(), approvals.token(&waiting));
         }
         let result = ToolResult::waiting(&approval, approval::params(&call, &approval.prefixes));

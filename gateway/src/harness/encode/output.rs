@@ -21,7 +21,7 @@ pub(super) fn of(call: &ToolCall, result: ToolResult) -> Output {
         }
         ToolStatus::Error => Output::Failed { error: result.error.unwrap_or_default(), context: result.data },
         ToolStatus::Success | ToolStatus::NoData => {
-            let view = structured(&result.data).or_else(|| shown(result.images, result.documents));
+            let view = structured(&result.data).or_else(|| shown(&result.images, &result.documents));
             let sections = view.as_ref().filter(|_| ran).and_then(sections);
             Output::Done { context: sections.unwrap_or(result.data), result: view }
         }
@@ -29,7 +29,7 @@ pub(super) fn of(call: &ToolCall, result: ToolResult) -> Output {
 }
 
 /// A picture or a document that a tool has shown, as clients send them, too.
-fn shown(images: Vec<Image>, documents: Vec<Document>) -> Option<Value> {
+fn shown(images: &[Image], documents: &[Document]) -> Option<Value> {
     let part =
         |kind, media_type: &str, data: &str| json!({"type": kind, "mediaType": media_type, "data": data});
     let image = |image: &Image| {
