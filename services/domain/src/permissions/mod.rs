@@ -143,13 +143,13 @@ mod tests {
     fn denials_are_of_one_call_or_of_many() {
         let permissions = Permissions {
             deny: vec![
-                Denial { of: Denied::Calls(rule("bash", &[("command", "ls /root*")])), reason: None },
+                Denial { of: Denied::Calls(rule("bash", &[("command", "ls /srv*")])), reason: None },
                 Denial { of: Denied::Call("R1/call_9".into()), reason: Some("no".into()) },
             ],
             ..Permissions::default()
         };
         let ninth = ToolCall { id: CallId::new("call_9"), ..call("bash") };
-        assert_eq!(permissions.denial(&call("bash"), &command("ls /root/x")), Some(FORBIDDEN));
+        assert_eq!(permissions.denial(&call("bash"), &command("ls /srv/x")), Some(FORBIDDEN));
         assert_eq!(permissions.denial(&call("bash"), &command("ls /tmp")), None);
         assert_eq!(permissions.denial(&ninth, &command("ls /tmp")), Some("no"));
     }
