@@ -10,6 +10,7 @@ mod world;
 use std::{fs, path::Path};
 
 use harness::{
+    link::Link,
     models::{Script, ScriptedOpenAi},
     process::{Sleuth, Start, descendants},
 };
@@ -19,7 +20,7 @@ use wire::{
     agent::{ChatRequest, Event, ToolResult, ToolStatus, event::Kind},
     cluster::{JoinRequest, cluster_link_client::ClusterLinkClient},
 };
-use world::{SOON, TICK, Wire, agent, events, executor, hub, key, question, say_done, until_connected};
+use world::{SOON, TICK, agent, events, executor, hub, key, question, say_done, until_connected};
 
 fn waiting(executor: &Sleuth) -> usize {
     let all = descendants(executor.id().unwrap());
@@ -64,9 +65,9 @@ async fn a_cluster_dials_out_and_comes_back_with_what_it_runs() {
     assert_eq!(nobody.code(), Code::NotFound, "{nobody:?}");
     assert!(nobody.message().contains("connected are: none"), "{nobody:?}");
 
-    let wire = Wire::to(hub.address("grpc").unwrap()).await;
+    let link = Link::to([hub.address("grpc").unwrap()]).await.unwrap();
     let token = key(&hub, &["prod"], true).await;
-    let executor = executor(folder, wire.address, "prod", &token).await;
+    let executor = executor(folder, link.address(), "prod", &token).await;
     until_connected(&mut agent, &["prod"]).await;
     let mut links = ClusterLinkClient::connect(hub.grpc().unwrap()).await.unwrap();
     let again = links.join(JoinRequest { token: token.clone() }).await.unwrap_err();
@@ -74,10 +75,11 @@ async fn a_cluster_dials_out_and_comes_back_with_what_it_runs() {
 
     let events = agent.chat(question(&[following(&file)], "prod")).await.unwrap().into_inner();
     until_waiting(&executor).await;
-    wire.cut();
+    link.aim([]);
+    link.cut();
     until_connected(&mut agent, &[]).await;
     assert_eq!(waiting(&executor), 1, "it goes on while nobody can see it");
-    wire.lead(hub.address("grpc").unwrap());
+    link.aim([hub.address("grpc").unwrap()]);
     until_connected(&mut agent, &["prod"]).await;
     assert_eq!(waiting(&executor), 1, "and it is not begun again");
     let ended = tokio::select! {
@@ -88,7 +90,7 @@ async fn a_cluster_dials_out_and_comes_back_with_what_it_runs() {
 
     executor.stop().await.unwrap();
     until_connected(&mut agent, &[]).await;
-    let executor = self::executor(folder, wire.address, "prod", &token).await;
+    let executor = self::executor(folder, link.address(), "prod", &token).await;
     until_connected(&mut agent, &["prod"]).await;
     assert!(executor.id().is_some(), "the key that it kept counts, not the token that is used up");
 }

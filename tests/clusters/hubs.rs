@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use harness::{models::ScriptedOpenAi, postgres::Postgres, process::Sleuth};
+use harness::{link::Link, models::ScriptedOpenAi, postgres::Postgres, process::Sleuth};
 use serde_json::json;
 use tonic::{Code, Request};
 use wire::{
@@ -12,9 +12,7 @@ use wire::{
 
 use crate::{
     calls, following, result, until_waiting, waiting,
-    world::{
-        SOON, TICK, Wire, agent, events, executor, free_port, hub, key, question, say_done, until_connected,
-    },
+    world::{SOON, TICK, agent, events, executor, free_port, hub, key, question, say_done, until_connected},
 };
 
 /// A hub that shares a store and says where it is.
@@ -24,9 +22,9 @@ async fn sharing(openai: &ScriptedOpenAi, store: &str) -> Sleuth {
     hub(openai, &["--grpc", &address, "--advertise", &url, "--store", store]).await
 }
 
-async fn joined(folder: &Path, hub: &Sleuth, by: &Wire, cluster: &str) -> Sleuth {
+async fn joined(folder: &Path, hub: &Sleuth, by: &Link, cluster: &str) -> Sleuth {
     let token = key(hub, &[cluster], true).await;
-    executor(folder, by.address, cluster, &token).await
+    executor(folder, by.address(), cluster, &token).await
 }
 
 async fn until_logged(process: &Sleuth, text: &str, times: usize) {
@@ -50,9 +48,9 @@ async fn hubs_reach_the_clusters_of_each_other_and_follow_them_when_they_move() 
     let openai = ScriptedOpenAi::start().await.unwrap();
     let (first, second) = (sharing(&openai, &store).await, sharing(&openai, &store).await);
     let [to_first, to_second] = [first.address("grpc").unwrap(), second.address("grpc").unwrap()];
-    let (us_wire, eu_wire) = (Wire::to(to_first).await, Wire::to(to_second).await);
-    let _us = joined(folder, &first, &us_wire, "us").await;
-    let eu = joined(folder, &first, &eu_wire, "eu").await;
+    let (us_link, eu_link) = (Link::to([to_first]).await.unwrap(), Link::to([to_second]).await.unwrap());
+    let _us = joined(folder, &first, &us_link, "us").await;
+    let eu = joined(folder, &first, &eu_link, "eu").await;
     let (mut at_first, mut at_second) = (agent(&first).await, agent(&second).await);
     until_connected(&mut at_first, &["eu", "us"]).await;
     until_connected(&mut at_second, &["eu", "us"]).await;
@@ -71,7 +69,8 @@ async fn hubs_reach_the_clusters_of_each_other_and_follow_them_when_they_move() 
     // The first hub follows a command through the second one, and goes on when the cluster comes to itself.
     let run = at_first.chat(question(&[following(&file)], "eu")).await.unwrap().into_inner();
     until_waiting(&eu).await;
-    eu_wire.lead(to_first);
+    eu_link.aim([to_first]);
+    eu_link.cut();
     until_logged(&first, "an executor of a cluster is connected", 2).await;
     assert_eq!(waiting(&eu), 1, "it was not begun again");
     let ended = tokio::select! {
@@ -98,8 +97,8 @@ async fn a_link_is_replaced_before_it_is_old_and_nothing_is_cut() {
     fs::write(&file, "").unwrap();
     let openai = ScriptedOpenAi::start().await.unwrap();
     let hub = hub(&openai, &["--link-seconds", "2"]).await;
-    let wire = Wire::to(hub.address("grpc").unwrap()).await;
-    let executor = joined(folder, &hub, &wire, "eu").await;
+    let link = Link::to([hub.address("grpc").unwrap()]).await.unwrap();
+    let executor = joined(folder, &hub, &link, "eu").await;
     let mut agent = agent(&hub).await;
     until_connected(&mut agent, &["eu"]).await;
     let run = agent.chat(question(&[following(&file)], "")).await.unwrap().into_inner();

@@ -1,17 +1,13 @@
-//! Hubs, clusters that dial in, and wires between them that can be cut.
+//! Hubs, and clusters that dial in.
 
-use std::{fs, io::Write as _, net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{fs, io::Write as _, net::SocketAddr, path::Path, time::Duration};
 
 use harness::{
     models::ScriptedOpenAi,
     process::{Sleuth, Start},
 };
 use serde_json::{Value, json};
-use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
-    sync::watch,
-};
+use tokio::net::TcpListener;
 use tonic::transport::Channel;
 use wire::{
     account::{CreateKeyRequest, KeyKind, accounts_client::AccountsClient},
@@ -20,48 +16,6 @@ use wire::{
 
 pub(crate) const SOON: Duration = Duration::from_secs(40);
 pub(crate) const TICK: Duration = Duration::from_millis(20);
-
-/// A way to an address that can be cut, and lead elsewhere.
-pub(crate) struct Wire {
-    pub(crate) address: SocketAddr,
-    target: Arc<watch::Sender<Option<SocketAddr>>>,
-}
-
-impl Wire {
-    pub(crate) async fn to(target: SocketAddr) -> Self {
-        Self::at("127.0.0.1:0", target).await
-    }
-
-    /// One that begins at an address.
-    pub(crate) async fn at(begin: &str, target: SocketAddr) -> Self {
-        let listener = TcpListener::bind(begin).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let target = Arc::new(watch::Sender::new(Some(target)));
-        let state = Arc::clone(&target);
-        tokio::spawn(async move {
-            while let Ok((mut from, _)) = listener.accept().await {
-                let mut leads = state.subscribe();
-                let Some(target) = *leads.borrow_and_update() else { continue };
-                tokio::spawn(async move {
-                    let Ok(mut to) = TcpStream::connect(target).await else { return };
-                    tokio::select! {
-                        _ = copy_bidirectional(&mut from, &mut to) => {}
-                        _ = leads.wait_for(|now| *now != Some(target)) => {}
-                    }
-                });
-            }
-        });
-        Self { address, target }
-    }
-
-    pub(crate) fn cut(&self) {
-        self.target.send_replace(None);
-    }
-
-    pub(crate) fn lead(&self, to: SocketAddr) {
-        self.target.send_replace(Some(to));
-    }
-}
 
 /// A port that nobody uses now.
 pub(crate) async fn free_port() -> u16 {
