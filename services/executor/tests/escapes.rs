@@ -165,3 +165,31 @@ fn an_ordinary_user_is_held_too() {
     println!("{}", String::from_utf8_lossy(&output.stdout));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// Executors that end while another prepares a sandbox take the directories with them that it is about to hide.
+#[tokio::test]
+async fn what_is_to_be_hidden_may_be_gone_meanwhile() {
+    let arena = Arena::build();
+    let trial = Trial::new(&config(&arena, &[])).await.unwrap();
+    let enough = CancellationToken::new();
+    let others = std::thread::spawn({
+        let enough = enough.clone();
+        move || {
+            while !enough.is_cancelled() {
+                let directories: Vec<_> = (0..20)
+                    .map(|_| tempfile::Builder::new().prefix("sleuth-other-").tempdir().unwrap())
+                    .collect();
+                drop(directories);
+            }
+        }
+    });
+    let stop = CancellationToken::new();
+    let mut failures = Vec::new();
+    for _ in 0..40 {
+        let tried = trial.run(Sight::Host, Reach::Nothing, &["true"], &stop).await;
+        failures.extend((tried.code != Some(0)).then_some(tried.output));
+    }
+    enough.cancel();
+    others.join().unwrap();
+    assert!(failures.is_empty(), "{failures:?}");
+}

@@ -12,6 +12,7 @@ use std::{
 
 use rustix::{
     fs::{Mode, OFlags, open},
+    io::Errno,
     mount::{
         MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
         mount_change, mount_move, unmount,
@@ -125,10 +126,14 @@ pub(super) fn host(
                 fs::create_dir_all(way.join(rest))?;
                 &way
             }
-            None if fs::symlink_metadata(place)?.is_dir() => &folder,
+            None if place.is_dir() => &folder,
             None => &file,
         };
-        mount_bind(cover, place)?;
+        match mount_bind(cover, place) {
+            // Others end and take their directories with them.
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     fs::create_dir(&devices)?;
     scratch(&devices, "mode=755")?;
