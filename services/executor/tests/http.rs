@@ -193,6 +193,22 @@ async fn headers_of_whoever_asks_are_sent_only_if_they_are_there() {
 }
 
 #[tokio::test]
+async fn a_credential_of_whoever_asks_is_not_shown_to_the_model() {
+    let api = Api::start().await;
+    let extra = json!({"Authorization": "{{ request_context.headers['Authorization'] }}"});
+    let endpoints = json!([{"hosts": [api.address.to_string()]}]);
+    let mut rig = rig(json!({"endpoints": endpoints, "extra_headers": extra})).await;
+    // No rule knows what it looks like.
+    let credential = "of-somebody-who-asks";
+    let mut asked = request(&unique(), "own_api_v1_request", &json!({"url": api.url("/api/token")}));
+    asked.request_headers = [("authorization".to_owned(), format!("Own {credential}"))].into();
+    let events = rig.execute(asked).await.unwrap();
+    let end = rig::finished(&rig::rest(events).await);
+    assert!(end.data.contains("Own [masked:known]") && !end.data.contains(credential), "{}", end.data);
+    assert_eq!(end.redacted_spans, 1);
+}
+
+#[tokio::test]
 async fn settings_that_cannot_be_used_say_why() {
     for (config_of_toolset, why) in [
         (json!({}), "it needs `endpoints`"),

@@ -99,6 +99,11 @@ pub(crate) fn names_secret(name: &str) -> bool {
     SECRET_NAMES.iter().any(|ending| name.ends_with(ending))
 }
 
+/// Whether a header with this name holds a secret.
+pub(crate) fn carries_secret(header: &str) -> bool {
+    ["authorization", "cookie"].iter().any(|name| header.eq_ignore_ascii_case(name)) || names_secret(header)
+}
+
 /// Key and place of the value of a line that is one member of an object.
 fn member(line: &[u8]) -> Option<(&[u8], (usize, usize))> {
     manifest::Shape::of(line).member()

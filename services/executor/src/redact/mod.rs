@@ -29,7 +29,7 @@ mod values;
 
 pub use file::RedactError;
 pub(crate) use file::Settings;
-pub(crate) use line::names_secret;
+pub(crate) use line::{carries_secret, names_secret};
 pub(crate) use stream::Masker;
 
 use crate::process::Source;
@@ -61,6 +61,11 @@ impl Redactor {
     /// Masks by the operator's settings, and the `known` secrets wherever they occur.
     pub(crate) fn new(settings: Settings, known: &[SecretString]) -> Result<Self, RedactError> {
         Ok(Self(Arc::new(Rules::new(settings, known)?)))
+    }
+
+    /// Masks `more` as well.
+    pub(crate) fn knowing(&self, more: &[SecretString]) -> Result<Self, RedactError> {
+        Ok(Self(Arc::new(self.0.knowing(more)?)))
     }
 
     /// Masks a whole text.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use aho_corasick::{AhoCorasick, AhoCorasickBuilder, MatchKind};
 use regex::bytes::{Regex, RegexBuilder};
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{
     RedactError, Settings, Span,
@@ -27,7 +27,7 @@ const SHORTEST_KNOWN: usize = 8;
 const PATTERN_BYTES: usize = 1 << 20;
 
 /// All rules, compiled.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Rules {
     /// Finds the anchors; the nth belongs to the rules at the nth place of `owners`.
     anchors: AhoCorasick,
@@ -35,12 +35,14 @@ pub(super) struct Rules {
     patterns: Vec<Pattern>,
     /// The first that is looked for in every line.
     first_without_anchor: usize,
+    /// Values that are masked wherever they are, and what finds them.
+    secrets: Vec<SecretString>,
     known: Option<AhoCorasick>,
     encoded: Regex,
     off: BTreeSet<String>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Pattern {
     name: Cow<'static, str>,
     regex: Regex,
@@ -72,27 +74,29 @@ impl Rules {
             let regex = compile(&rule.name, &rule.pattern, true)?;
             patterns.push(Pattern { name: mark(&rule.name).into(), regex, is_secret: is_present });
         }
-        let known: Vec<_> = known
-            .iter()
-            .flat_map(|secret| secret.expose_secret().lines())
-            .filter(|secret| secret.len() >= SHORTEST_KNOWN)
-            .collect();
-        let automaton = |texts: &[&str], builder: &mut AhoCorasickBuilder| {
-            builder
-                .build(texts)
-                .map_err(|error| RedactError::Pattern { name: KNOWN.to_owned(), reason: error.to_string() })
-        };
-        Ok(Self {
+        let without_known = Self {
             anchors: automaton(&anchors, AhoCorasick::builder().ascii_case_insensitive(true))?,
             owners,
             patterns,
             first_without_anchor,
-            known: (!known.is_empty())
-                .then(|| automaton(&known, AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest)))
-                .transpose()?,
+            secrets: Vec::new(),
+            known: None,
             encoded: compile(ENCODED, r"[A-Za-z0-9+/]{6,}={0,2}", false)?,
             off,
-        })
+        };
+        without_known.knowing(known)
+    }
+
+    /// The same rules, and more secrets.
+    pub(super) fn knowing(&self, more: &[SecretString]) -> Result<Self, RedactError> {
+        let lines = more.iter().flat_map(|secret| secret.expose_secret().lines());
+        let long = lines.filter(|line| line.len() >= SHORTEST_KNOWN).map(SecretString::from);
+        let secrets: Vec<_> = self.secrets.iter().cloned().chain(long).collect();
+        let texts: Vec<_> = secrets.iter().map(ExposeSecret::expose_secret).collect();
+        let mut builder = AhoCorasick::builder();
+        builder.match_kind(MatchKind::LeftmostLongest);
+        let known = (!texts.is_empty()).then(|| automaton(&texts, &builder)).transpose()?;
+        Ok(Self { secrets, known, ..self.clone() })
     }
 
     pub(super) fn is_on(&self, name: &str) -> bool {
@@ -153,6 +157,14 @@ fn trimmed(value: &[u8]) -> &[u8] {
     let is_mark = value.starts_with(b"[masked:");
     let end = if is_mark { value.len() } else { value.iter().rposition(ends).map_or(0, |last| last + 1) };
     &value[..end]
+}
+
+fn automaton(texts: &[&str], builder: &AhoCorasickBuilder) -> Result<AhoCorasick, RedactError> {
+    let failed = |error: aho_corasick::BuildError| RedactError::Pattern {
+        name: KNOWN.to_owned(),
+        reason: error.to_string(),
+    };
+    builder.build(texts).map_err(failed)
 }
 
 fn compile(name: &str, pattern: &str, unicode: bool) -> Result<Regex, RedactError> {

@@ -26,7 +26,7 @@ use crate::{
     process::{Capture, Launcher, Meter, Watch},
     redact::{Redactor, Suspicion},
     repl::Interpreters,
-    tools::{Callable, Decision, Presentation, Remote, Run, Work},
+    tools::{Callable, Decision, Presentation, Remote, RequestHeaders, Run, Work},
     workspace::{Workspace, Workspaces},
 };
 
@@ -263,7 +263,10 @@ impl Workshop {
         let queued = elapsed(permitted.execution.started.elapsed());
         let stop = tokio::select! {
             answer = timeout(time, answer) => match answer {
-                Ok(answer) => return Finished { invocation, queued, ..self.shortened(answer) },
+                Ok(answer) => {
+                    let answered = self.shortened(answer, &permitted.order.standing.headers);
+                    return Finished { invocation, queued, ..answered };
+                }
                 Err(_) => Stop::TooSlow(time),
             },
             stop = stopped => stop,
@@ -275,11 +278,27 @@ impl Workshop {
         Finished { queued, clock: stop.clock().into(), ..failed(&invocation, error, stop.ending()) }
     }
 
-    fn shortened(&self, answer: Presentation) -> Finished {
+    /// What a server said, without what it was told by `headers`.
+    fn shortened(&self, answer: Presentation, headers: &RequestHeaders) -> Finished {
+        let redactor = match self.redactor.knowing(&headers.secrets()) {
+            Ok(redactor) => redactor,
+            Err(error) => {
+                return failed("", format!("the answer cannot be shown: {error}"), Ending::Answered);
+            }
+        };
         let mut kept = Capture::new(self.limits.output_kept);
         let answered = finished(answer, Ending::Answered);
-        kept.push(self.redactor.text(&answered.data, Suspicion::Usual).text.as_bytes());
-        Finished { data: kept.text(), total_bytes: kept.total(), omitted_bytes: kept.omitted(), ..answered }
+        let [data, error] =
+            [&answered.data, &answered.error].map(|text| redactor.text(text, Suspicion::Usual));
+        kept.push(data.text.as_bytes());
+        Finished {
+            data: kept.text(),
+            total_bytes: kept.total(),
+            omitted_bytes: kept.omitted(),
+            error: error.text,
+            redacted_spans: data.spans + error.spans,
+            ..answered
+        }
     }
 
     async fn run(&self, permitted: &Permitted<'_>, run: Run) -> Finished {

@@ -36,7 +36,7 @@ mod toolset;
 mod workspace;
 
 pub(crate) use callable::{Callable, Origin};
-pub(crate) use headers::RequestHeaders;
+pub(crate) use headers::{RequestHeaders, credential};
 pub(crate) use parameters::Arguments;
 pub(crate) use present::{command_line, plain};
 pub(crate) use profile::{Profile, UnknownProfile};

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use http::{
-    HeaderMap, HeaderName, HeaderValue,
-    header::{AUTHORIZATION, COOKIE},
-};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use secrecy::SecretString;
 
 use super::template::{Slot, Template};
-use crate::{redact::names_secret, tools::RequestHeaders};
+use crate::{
+    redact::carries_secret,
+    tools::{RequestHeaders, credential},
+};
 
 /// Headers, with their values as templates.
 pub(super) struct Headers(Vec<(HeaderName, Value)>);
@@ -115,10 +115,8 @@ impl Headers {
             Value::PerRequest { .. } => None,
         });
         fixed
-            .filter(|(name, _)| **name == AUTHORIZATION || **name == COOKIE || names_secret(name.as_str()))
-            // The scheme before it is none.
-            .filter_map(|(_, value)| value.to_str().ok()?.split_whitespace().last())
-            .map(SecretString::from)
+            .filter(|(name, _)| carries_secret(name.as_str()))
+            .filter_map(|(_, value)| credential(value.to_str().ok()?))
     }
 }
 

@@ -105,6 +105,9 @@ pub(crate) struct Storage {
 #[derive(Debug, Args)]
 pub(crate) struct Answering {
     /// YAML file with models, in HolmesGPT's `modelList` format.
+    ///
+    /// The variable MODEL names the default one, and FAST_MODEL the one that summarises long results where a toolset
+    /// wants that; one that is not in the list is asked with API_KEY and API_BASE.
     #[arg(long, env = "MODEL_LIST_FILE_LOCATION", value_name = "FILE")]
     pub(crate) model_list: Option<PathBuf>,
     /// Name of the Kubernetes cluster, for the prompt and for questions that name it. [default: local]
