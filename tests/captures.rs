@@ -112,6 +112,22 @@ async fn serve(model: &ScriptedOpenAi, key: Option<&str>) -> Sleuth {
     start.start().await.unwrap()
 }
 
+/// The capture whose answer the ones of decisions go on from.
+const ASKS_A_PERSON: &str = "approval_1_request";
+/// In a request, stands for the signature of a call that the server has wait.
+const SIGNATURE: &str = "$approval_token";
+
+/// A request, with what the server itself gave for the one before it.
+async fn continued(server: &Sleuth, request: Request, before: &Request) -> Request {
+    let text = request.body.as_ref().map(Value::to_string).filter(|text| text.contains(SIGNATURE));
+    let Some(text) = text else { return request };
+    let asked = replay(server, before).await;
+    let history = asked["events"].as_array().unwrap().last().unwrap()["data"]["conversation_history"].clone();
+    let pending = &history.as_array().unwrap().last().unwrap()["tool_calls"][0];
+    let text = text.replace(SIGNATURE, pending["approval_token"].as_str().unwrap());
+    Request { body: Some(serde_json::from_str(&text).unwrap()), ..request }
+}
+
 /// The answer in the form of the fixtures.
 async fn replay(server: &Sleuth, request: &Request) -> Value {
     let client = reqwest::Client::builder().timeout(DEADLINE).build().unwrap();
@@ -154,8 +170,11 @@ async fn captured_requests_are_answered_as_the_original_did() {
 
     let model = ScriptedOpenAi::start().await.unwrap();
     let (open, keyed) = tokio::join!(serve(&model, None), serve(&model, Some(KEY)));
+    let asks_a_person = captures().find(|(name, _)| name == ASKS_A_PERSON).unwrap().1.request;
     for (name, capture) in captures() {
-        let answer = replay(if capture.keyed { &keyed } else { &open }, &capture.request).await;
+        let server = if capture.keyed { &keyed } else { &open };
+        let request = continued(server, capture.request, &asks_a_person).await;
+        let answer = replay(server, &request).await;
         for difference in facts::differences(&capture.answer, &answer) {
             let mut covered = false;
             for (intended, met) in intended.iter().zip(&mut met) {

@@ -20,7 +20,7 @@ COVERED = re.compile(
     r"get_(healthz|readyz|model)|auth_\w+|bad_\w+|method_not_allowed|not_found|no_content_type|unknown_field_ok"
     r"|(chat|stream)_(plain|1tool|1tool_say|2rounds_3tools|followup|llm_\d+|unknown_model)"
     r"|frontend_\w+|compaction_stream"
-    r"|approval_(1_request|hard_blocked|resume_nothing_pending)|(chat|stream)_approval_disabled"
+    r"|approval_\w+|(chat|stream)_approval_\w+"
     r"|chat_(model_second|structured|tool_unknown)"
     r"|(stream_)?investigate(_llm_\d+)?|issue_chat(_1tool)?|workload_health_(chat|check)"
     r"|stream_(additional_prompt_fast|image|passthrough_ids|todowrite|unicode|tool_(exit1|nodata|timeout|unknown))"
@@ -171,6 +171,10 @@ def answer_facts(name, head, body, sent):
 ELIDED = re.compile(r"<(?:long user text|system prompt) elided, (\d+) characters>")
 
 
+# Stands for the one that the server under test gives.
+SIGNATURE = "$approval_token"
+
+
 def fill(message):
     """The captures leave out long texts; words of the same length stand for them."""
     text = message.get("content")
@@ -181,12 +185,24 @@ def fill(message):
     return {**message, "content": ("words and words " * (length // 16 + 1))[:length]}
 
 
+def unsigned(message):
+    """A call that waits, without the signature of the server that made it wait."""
+    calls = message.get("tool_calls")
+    if not calls:
+        return message
+    signed = [{**call, "approval_token": SIGNATURE} if "approval_token" in call else call for call in calls]
+    return {**message, "tool_calls": signed}
+
+
 def distil(name, folder):
     request = json.loads((folder / f"{name}.request.json").read_text())
     request["headers"] = {k: v for k, v in request["headers"].items() if k.lower() not in PLUMBING}
     body = request.get("body")
     if isinstance(body, dict) and name.endswith("_followup"):
         body["conversation_history"] = [clean_message(message) for message in body["conversation_history"]]
+    elif name.startswith("approval_") and "conversation_history" in body:
+        history = body["conversation_history"]
+        body["conversation_history"] = [unsigned(clean_message(message)) for message in history]
     elif isinstance(body, dict) and name.startswith("compaction"):
         body["conversation_history"] = [fill(message) for message in body["conversation_history"]]
     sent = (body or {}).get("conversation_history", [])

@@ -96,6 +96,7 @@ fn is_a(kind: &str, seen: &Value) -> bool {
         "$number" => seen.is_number(),
         "$boolean" => seen.is_boolean(),
         "$object" => seen.is_object(),
+        "$array" => seen.is_array(),
         _ => {
             let start = kind.strip_prefix("$string^").unwrap_or_else(|| panic!("{kind} is no kind"));
             text.is_some_and(|text| text.starts_with(start))
