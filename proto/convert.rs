@@ -10,7 +10,7 @@ mod setup;
 mod tool;
 mod usage;
 
-pub use event::time;
+pub use event::{time, timestamp};
 pub use permissions::parameters;
 
 /// A message from the wire lacks something, or says something that does not exist.

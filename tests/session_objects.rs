@@ -1,5 +1,5 @@
-//! What there is beside sessions: agents of an account, images that are sent ahead, subagents as tasks, pages of what
-//! a session has had.
+//! What there is beside sessions: agents of an account, images that are sent ahead, subagents as tasks, what a session
+//! has had, in pages and by what it is about.
 
 #![cfg(test)]
 
@@ -196,4 +196,57 @@ async fn what_a_session_has_had_comes_in_pages() {
     let (_, around) = bench.sessions.get(&around).await.unwrap();
     assert_eq!(around["data"].as_array().unwrap()[..], ends["data"].as_array().unwrap()[1..5]);
     assert_eq!(bench.sessions.get(&format!("{path}/events?around=1&window=501")).await.unwrap().0, 400);
+}
+
+#[tokio::test]
+async fn what_a_session_has_had_is_looked_for() {
+    let bench = Bench::start().await;
+    let session = bench.sessions.create(&json!({})).await.unwrap();
+    bench.answer(&session, &message("hello there")).await;
+    let call = json!({ "name": "bash", "args": { "command": "echo Needle-7" } });
+    let mut tagged = message(&script(&json!({ "steps": [[call]], "answer": "found" })));
+    tagged["tags"] = json!(["urgent", "night"]);
+    bench.answer(&session, &tagged).await;
+    let look = async |query: &str| -> Vec<Value> {
+        let path = format!("/sessions/{session}/events?limit=1000&{query}");
+        let (status, listed) = bench.sessions.get(&path).await.unwrap();
+        assert_eq!(status, 200, "{query}: {listed}");
+        listed["data"].as_array().unwrap().clone()
+    };
+    let types = |events: &[Value]| -> Vec<String> {
+        events.iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+    };
+
+    let all = look("").await;
+    let said = look("tags=other&tags=urgent").await;
+    assert_eq!(types(&said), ["input.message"]);
+    assert_eq!(said[0]["tags"], json!(["urgent", "night"]));
+    let tool = look("tool_name=bash&exclude=tool.output.delta").await;
+    assert_eq!(types(&tool), ["act.started", "tool.started", "tool.completed", "capability.usage"]);
+    let turn = tool[0]["context"]["turn_id"].as_str().unwrap();
+    let of_turn = look(&format!("turn_id={turn}")).await;
+    assert!(of_turn.len() < all.len() && of_turn.iter().all(|event| event["context"]["turn_id"] == turn));
+    let exec = tool[0]["context"]["exec_id"].as_str().unwrap();
+    let of_step = types(&look(&format!("exec_id={exec}&trace_id={turn}&types=tool.started")).await);
+    assert_eq!(of_step, ["tool.started"]);
+    let completed = types(&look("q=NEEDLE-7&types=tool.completed").await);
+    assert_eq!((completed.len(), look("q=no+such+thing").await.len()), (1, 0));
+    let began = of_turn[0]["ts"].as_str().unwrap();
+    let (since, until) = (look(&format!("from_ts={began}")).await, look(&format!("to_ts={began}")).await);
+    assert!(since.len() < all.len() && until.len() < all.len() && since.len() + until.len() > all.len());
+    assert_eq!(look("from_ts=2000-01-01T00:00:00Z&to_ts=2000-01-02T00:00:00Z").await.len(), 0);
+    for bad in ["from_ts=yesterday".to_owned(), "tags=x&".repeat(21)] {
+        let path = format!("/sessions/{session}/events?{bad}");
+        assert_eq!(bench.sessions.get(&path).await.unwrap().0, 400, "{bad}");
+    }
+
+    let generation = look(&format!("turn_id={turn}&types=llm.generation")).await.remove(0);
+    let offered = generation["data"]["tools"].as_array().unwrap();
+    let bash = offered.iter().find(|tool| tool["name"] == "bash").unwrap();
+    assert!(!bash["description"].as_str().unwrap().is_empty());
+    let names: Vec<_> = offered.iter().map(|tool| &tool["name"]).collect();
+    let asked = bench.asked();
+    let sent: Vec<_> =
+        asked["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]).collect();
+    assert_eq!(names, sent, "what the model was offered");
 }

@@ -23,8 +23,12 @@ struct Bench {
 }
 
 async fn server(openai: &ScriptedOpenAi, data: &Path) -> Sleuth {
+    serve(openai, data).start().await.unwrap()
+}
+
+fn serve(openai: &ScriptedOpenAi, data: &Path) -> Start {
     let list = format!("gpt:\n  model: openai/gpt-4.1\n  api_key: sk-test\n  base_url: {}\n", openai.url());
-    Start::serve().env("SLEUTH_DATA_DIR", data).models(&list).unwrap().start().await.unwrap()
+    Start::serve().env("SLEUTH_DATA_DIR", data).models(&list).unwrap()
 }
 
 impl Bench {
@@ -286,6 +290,7 @@ async fn what_fails_is_told_and_the_session_goes_on() {
     let failed = find(&frames, "turn.failed");
     assert_eq!(failed["error_code"], "provider_misconfigured");
     assert_eq!(failed["error_disclosure"], "standard");
+    assert_eq!(failed["error_fields"], json!({ "model_id": "gpt", "provider": "openai" }));
     assert_eq!(find(&frames, "reason.completed")["success"], false);
     assert_eq!(bench.status(&session).await, "idle");
 
@@ -298,6 +303,29 @@ async fn what_fails_is_told_and_the_session_goes_on() {
     assert_eq!(bench.post(&path, &other).await.0, 409);
     let frames = until(&mut stream, "session.idled").await;
     assert_eq!(find(&frames, "turn.completed")["final_answer_preview"], "well");
+}
+
+#[tokio::test]
+async fn a_client_hears_as_much_of_an_error_as_server_and_client_want() {
+    let (openai, data) = (ScriptedOpenAi::start().await.unwrap(), TempDir::new().unwrap());
+    let sleuth = serve(&openai, data.path()).arg("--error-disclosure").arg("detailed").start().await.unwrap();
+    let bench = Bench { sleuth, openai, data };
+    let session = bench.session(&json!({})).await;
+    let mut said = message(&script(&json!({ "status": 401 })));
+    for (asked, code) in [
+        ("generic", "processing_error"),
+        ("standard", "provider_misconfigured"),
+        ("detailed", "provider_misconfigured"),
+    ] {
+        said["controls"] = json!({ "error_disclosure": asked });
+        let path = format!("/sessions/{session}/messages?wait=true");
+        assert_eq!(bench.post(&path, &said).await.0, 200);
+        let posted = bench.get(&format!("/sessions/{session}/events?types=turn.failed&limit=1")).await.1;
+        let failed = &posted["data"][0]["data"];
+        assert_eq!((&failed["error_disclosure"], &failed["error_code"]), (&json!(asked), &json!(code)));
+        let detail = failed["error_fields"]["detail"].as_str();
+        assert_eq!(detail.is_some(), asked == "detailed", "{failed}");
+    }
 }
 
 #[tokio::test]

@@ -40,8 +40,11 @@ pub(crate) trait Projection: Send + 'static {
 pub(crate) enum Interruption {
     #[error("The answer took too long")]
     TooSlow,
-    #[error("The server is shutting down")]
-    Stopping,
+    #[error(
+        "The server is shutting down. To read on where this ends, send the request again with the header \
+         `Last-Event-ID: {0}`"
+    )]
+    Stopping(String),
     #[error("The agent was lost")]
     Lost(#[from] Status),
     #[error("The agent sent an event that cannot be read")]
@@ -54,13 +57,24 @@ impl From<Interruption> for Problem {
     fn from(interruption: Interruption) -> Self {
         match interruption {
             Interruption::TooSlow => Self::too_slow(),
-            Interruption::Stopping => Self::stopping(),
+            Interruption::Stopping(_) => Self::stopping(),
             Interruption::Lost(status) => status.into(),
             Interruption::Malformed(_) | Interruption::CutShort => {
                 Self::new(http::StatusCode::INTERNAL_SERVER_ERROR, &interruption.to_string())
             }
         }
     }
+}
+
+/// How a client has come to an answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Came {
+    /// It has just asked.
+    First,
+    /// It has just asked, with a key by which it can ask again.
+    WithKey,
+    /// It has seen the events up to a position.
+    After(u64),
 }
 
 /// The answer to a question while it is given. Dropping it tells the agent that nobody listens.
@@ -78,20 +92,29 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The answer of a run, for a client that has come back for what is after a position, or that has just asked.
+    /// The answer of a run, for a client that has come to it so.
     pub(crate) fn new(
         run: Following,
-        seen: Option<u64>,
+        came: Came,
         deadline: Instant,
         ending: CancellationToken,
         permit: OwnedSemaphorePermit,
     ) -> Self {
-        let (after, comes_back) = (seen.unwrap_or(0), seen.is_some());
+        let (after, comes_back) = match came {
+            Came::First => (0, false),
+            Came::WithKey => (0, true),
+            Came::After(position) => (position, true),
+        };
         Self { run, after, comes_back, deadline, ending, over: false, _permit: permit }
     }
 
     pub(crate) fn run_id(&self) -> &str {
         self.run.id()
+    }
+
+    /// What has come of it.
+    fn place(&self) -> String {
+        FrameId { run: self.run.id(), position: self.run.position() }.to_string()
     }
 
     /// The next event; `None` after the terminal one. Dropping the future loses nothing.
@@ -102,7 +125,7 @@ impl Answer {
         let event = tokio::select! {
             event = self.run.next() => event?,
             () = tokio::time::sleep_until(self.deadline) => return Err(Interruption::TooSlow),
-            () = self.ending.cancelled() => return Err(Interruption::Stopping),
+            () = self.ending.cancelled() => return Err(Interruption::Stopping(self.place())),
         };
         let event = domain::Event::try_from(event)?;
         self.over = event.ends_run();
@@ -141,8 +164,8 @@ impl<P: Projection> Frames<P> {
         match tokio::time::timeout(self.heartbeat, self.frame()).await {
             Err(_) => Some((sse::HEARTBEAT, true)),
             Ok(Ok(bytes)) => bytes.map(|bytes| (bytes, true)),
-            // It finds the run at another gateway.
-            Ok(Err(Interruption::Stopping)) if self.answer.comes_back => None,
+            // It finds the run at another gateway, or here again.
+            Ok(Err(Interruption::Stopping(_))) if self.answer.comes_back => None,
             Ok(Err(interruption)) => {
                 tracing::warn!(run = self.answer.run_id(), error = ?interruption, "an answer broke off");
                 Some((self.projection.broken(&interruption).encode(None), false))

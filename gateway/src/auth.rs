@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     extract::{MatchedPath, Request, State},
     middleware::Next,
-    response::{IntoResponse as _, Response},
+    response::Response,
 };
 use http::{HeaderMap, Method, StatusCode};
 use runtime::{
@@ -15,7 +15,7 @@ use runtime::{
 };
 use tonic::Code;
 
-use crate::{asker::Asker, passing::PassedHeaders, problem::Problem, robusta, sessions, state::Shared};
+use crate::{asker::Asker, dialect, passing::PassedHeaders, problem::Problem, robusta, state::Shared};
 
 /// Paths that need no key, so that orchestrators can probe. Compared with the path as it was sent.
 const OPEN_PATHS: [&str; 2] = ["/healthz", "/readyz"];
@@ -31,9 +31,7 @@ pub(crate) async fn layer(State(shared): State<Arc<Shared>>, mut request: Reques
             request.extensions_mut().insert(Asker { headers, ..asker });
             next.run(request).await
         }
-        Err(problem) if robusta::speaks(request.uri().path()) => robusta::problem(problem),
-        Err(problem) if sessions::speaks(request.uri().path()) => sessions::problem(problem),
-        Err(problem) => problem.into_response(),
+        Err(problem) => dialect::refusal(request.uri().path(), problem),
     }
 }
 

@@ -38,6 +38,11 @@ impl Following {
         &self.run
     }
 
+    /// The last position that came.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
     /// The next event. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Event, Interruption> {
         loop {

@@ -8,13 +8,14 @@ use std::{net::IpAddr, sync::Arc};
 use axum::{
     extract::{Request, State},
     middleware::Next,
-    response::{IntoResponse as _, Response},
+    response::Response,
 };
 use http::{HeaderName, HeaderValue, Method, StatusCode, header, uri::Authority};
 use tower_http::cors::CorsLayer;
 
 use crate::{
     config::{Config, Origin},
+    dialect,
     exchange::{REQUEST_ID, RUN_ID},
     problem::Problem,
     sessions::TOTAL,
@@ -26,7 +27,7 @@ pub(crate) async fn layer(State(shared): State<Arc<Shared>>, request: Request, n
     let config = &shared.config;
     let refusal = if config.is_open() { refusal(config, &request) } else { None };
     match refusal {
-        Some((status, detail)) => Problem::new(status, detail).into_response(),
+        Some((status, detail)) => dialect::refusal(request.uri().path(), Problem::new(status, detail)),
         None => next.run(request).await,
     }
 }

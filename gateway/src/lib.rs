@@ -26,6 +26,7 @@ mod asker;
 mod auth;
 mod body;
 mod config;
+mod dialect;
 mod exchange;
 mod following;
 mod guard;

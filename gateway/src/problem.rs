@@ -66,6 +66,11 @@ impl Problem {
         }
     }
 
+    /// When trying again may help.
+    pub(crate) fn retries_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
     /// Says that trying again later may help.
     pub(crate) fn retry_later(self) -> Self {
         self.retry_after(RETRY_AFTER)

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use axum::{
     Router,
     middleware::{from_fn, from_fn_with_state},
+    response::Response,
     routing::{get, post},
 };
-use http::StatusCode;
+use http::{StatusCode, Uri};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
-    admin, auth, exchange, guard, harness, holmes, ops, problem::Problem, robusta, runs, sessions,
+    admin, auth, dialect, exchange, guard, harness, holmes, ops, problem::Problem, robusta, runs, sessions,
     state::Shared,
 };
 
@@ -44,10 +45,10 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-async fn not_found() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "Not Found")
+async fn not_found(path: Uri) -> Response {
+    dialect::refusal(path.path(), Problem::new(StatusCode::NOT_FOUND, "Not Found"))
 }
 
-async fn not_allowed() -> Problem {
-    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
+async fn not_allowed(path: Uri) -> Response {
+    dialect::refusal(path.path(), Problem::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"))
 }

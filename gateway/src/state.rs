@@ -8,7 +8,7 @@ use tonic::Status;
 use wire::{Transport, agent::ChatRequest};
 
 use crate::{
-    answer::Answer,
+    answer::{Answer, Came},
     approvals::Approvals,
     asker::Asker,
     config::Config,
@@ -58,14 +58,15 @@ impl Shared {
     pub(crate) async fn ask(&self, asker: &Asker, mut question: ChatRequest) -> Result<Answer, Problem> {
         question.caller = Some(asker.caller.clone());
         question.request_headers = asker.headers.to_wire();
+        let came = if question.idempotency_key.is_empty() { Came::First } else { Came::WithKey };
         // Questions are large, and futures are copied on their way here.
-        self.read(asker, Box::pin(self.upstream.chat(question, self.config.answer_deadline)), None).await
+        self.read(asker, Box::pin(self.upstream.chat(question, self.config.answer_deadline)), came).await
     }
 
     /// Goes on with the answer of a run.
     pub(crate) async fn attach(&self, asker: &Asker, cursor: Cursor) -> Result<Answer, Problem> {
         let watching = self.upstream.watch(&asker.caller, cursor.run, self.config.answer_deadline);
-        self.read(asker, watching, Some(cursor.after)).await
+        self.read(asker, watching, Came::After(cursor.after)).await
     }
 
     /// The clusters that an account can ask about now.
@@ -77,12 +78,12 @@ impl Shared {
         &self,
         asker: &Asker,
         starting: impl Future<Output = Result<Started, Status>>,
-        seen: Option<u64>,
+        came: Came,
     ) -> Result<Answer, Problem> {
         let permit = Arc::clone(&self.answers).try_acquire_owned().map_err(|_| Problem::overloaded())?;
         let deadline = Instant::now() + self.config.answer_deadline;
         let patience = self.config.agent_patience;
         let run = Following::new(self.upstream.clone(), asker.caller.clone(), starting.await?, patience);
-        Ok(Answer::new(run, seen, deadline, self.ending.clone(), permit))
+        Ok(Answer::new(run, came, deadline, self.ending.clone(), permit))
     }
 }

@@ -1,5 +1,7 @@
 //! Events.
 
+use std::time::Duration;
+
 use domain::{
     AgentId, Approval, AssistantMessage, CallId, Ceiling, Closing, CompactionDone, CompactionStarted, Event,
     EventKind, FailureCode, MessageId, ModelCalled, Permission, Placement, QuestionId, RunId, RunStarted,
@@ -30,7 +32,7 @@ impl TryFrom<wire::Event> for Event {
         Ok(Self {
             run: RunId::new(event.run_id),
             position: event.position,
-            time: Timestamp(time.seconds.saturating_mul(1_000_000_000).saturating_add(time.nanos.into())),
+            time: timestamp(time),
             agent: AgentId::new(event.agent_id),
             parent: non_empty(event.parent_agent_id).map(AgentId::new),
             kind: event.kind.ok_or(Malformed("an event of an unknown kind"))?.try_into()?,
@@ -45,6 +47,11 @@ pub fn time(time: Timestamp) -> prost_types::Timestamp {
         seconds: time.0.div_euclid(1_000_000_000),
         nanos: i32::try_from(nanos).unwrap_or_default(),
     }
+}
+
+/// The same back.
+pub fn timestamp(time: prost_types::Timestamp) -> Timestamp {
+    Timestamp(time.seconds.saturating_mul(1_000_000_000).saturating_add(time.nanos.into()))
 }
 
 impl From<EventKind> for Kind {
@@ -198,7 +205,12 @@ impl From<EventKind> for Kind {
                 Self::RunFinished(wire::RunFinished { answer, finish_reason: reason })
             }
             EventKind::RunFailed { code, message } => {
-                Self::RunFailed(wire::RunFailed { code: wire::FailureCode::from(code).into(), message })
+                let retry_after_seconds = match code {
+                    FailureCode::RateLimited { retry_after } => retry_after.map(whole_seconds),
+                    _ => None,
+                };
+                let code = wire::FailureCode::from(code).into();
+                Self::RunFailed(wire::RunFailed { code, message, retry_after_seconds })
             }
             EventKind::RunCancelled { reason } => Self::RunCancelled(wire::RunCancelled { reason }),
         }
@@ -358,9 +370,7 @@ impl TryFrom<Kind> for EventKind {
             Kind::RunFinished(finished) => {
                 Self::RunFinished { answer: finished.answer, reason: finished.finish_reason }
             }
-            Kind::RunFailed(failed) => {
-                Self::RunFailed { code: failed.code().try_into()?, message: failed.message }
-            }
+            Kind::RunFailed(failed) => Self::RunFailed { code: failure(&failed)?, message: failed.message },
             Kind::RunCancelled(cancelled) => Self::RunCancelled { reason: cancelled.reason },
         })
     }
@@ -394,7 +404,8 @@ fn id(message: &MessageId) -> String {
 impl From<FailureCode> for wire::FailureCode {
     fn from(code: FailureCode) -> Self {
         match code {
-            FailureCode::RateLimited => Self::RateLimited,
+            FailureCode::RateLimited { .. } => Self::RateLimited,
+            FailureCode::QuotaExhausted => Self::QuotaExhausted,
             FailureCode::Unauthenticated => Self::Unauthenticated,
             FailureCode::Rejected => Self::Rejected,
             FailureCode::ModelUnavailable => Self::ModelUnavailable,
@@ -406,20 +417,24 @@ impl From<FailureCode> for wire::FailureCode {
     }
 }
 
-impl TryFrom<wire::FailureCode> for FailureCode {
-    type Error = Malformed;
+/// Seconds after which all of a time is over.
+fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
 
-    fn try_from(code: wire::FailureCode) -> Result<Self, Malformed> {
-        Ok(match code {
-            wire::FailureCode::RateLimited => Self::RateLimited,
-            wire::FailureCode::Unauthenticated => Self::Unauthenticated,
-            wire::FailureCode::Rejected => Self::Rejected,
-            wire::FailureCode::ModelUnavailable => Self::ModelUnavailable,
-            wire::FailureCode::MalformedReply => Self::MalformedReply,
-            wire::FailureCode::Deadline => Self::Deadline,
-            wire::FailureCode::Internal => Self::Internal,
-            wire::FailureCode::ContextTooLong => Self::ContextTooLong,
-            wire::FailureCode::Unspecified => return Err(Malformed("a failure has no code")),
-        })
-    }
+fn failure(failed: &wire::RunFailed) -> Result<FailureCode, Malformed> {
+    Ok(match failed.code() {
+        wire::FailureCode::RateLimited => {
+            FailureCode::RateLimited { retry_after: failed.retry_after_seconds.map(Duration::from_secs) }
+        }
+        wire::FailureCode::QuotaExhausted => FailureCode::QuotaExhausted,
+        wire::FailureCode::Unauthenticated => FailureCode::Unauthenticated,
+        wire::FailureCode::Rejected => FailureCode::Rejected,
+        wire::FailureCode::ModelUnavailable => FailureCode::ModelUnavailable,
+        wire::FailureCode::MalformedReply => FailureCode::MalformedReply,
+        wire::FailureCode::Deadline => FailureCode::Deadline,
+        wire::FailureCode::Internal => FailureCode::Internal,
+        wire::FailureCode::ContextTooLong => FailureCode::ContextTooLong,
+        wire::FailureCode::Unspecified => return Err(Malformed("a failure has no code")),
+    })
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Effort, Limits, RunSetup, Subagents, ToolProfile};
+use domain::{Effort, Limits, RunSetup, Subagents, ToolBrief, ToolProfile};
 
 use crate::agent as wire;
 
@@ -22,6 +22,7 @@ impl From<RunSetup> for wire::RunSetup {
             executor_labels: setup.labels.into_iter().collect(),
             permissions: setup.permissions.map(Into::into),
             reasoning_effort: setup.effort.map(Effort::name).unwrap_or_default().to_owned(),
+            tools: setup.tools.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -42,7 +43,20 @@ impl From<wire::RunSetup> for RunSetup {
             labels: setup.executor_labels.into_iter().collect(),
             permissions: setup.permissions.map(Into::into),
             effort: Effort::named(&setup.reasoning_effort),
+            tools: setup.tools.into_iter().map(Into::into).collect(),
         }
+    }
+}
+
+impl From<ToolBrief> for wire::ToolBrief {
+    fn from(ToolBrief { name, description, toolset }: ToolBrief) -> Self {
+        Self { name, description, toolset }
+    }
+}
+
+impl From<wire::ToolBrief> for ToolBrief {
+    fn from(wire::ToolBrief { name, description, toolset }: wire::ToolBrief) -> Self {
+        Self { name, description, toolset }
     }
 }
 

@@ -289,7 +289,7 @@ fn params(call: &ToolCall) -> Box<RawValue> {
 
 fn failed(code: FailureCode, message: String) -> Event {
     match code {
-        FailureCode::RateLimited => Event::Error(ErrorEvent {
+        FailureCode::RateLimited { .. } | FailureCode::QuotaExhausted => Event::Error(ErrorEvent {
             description: message,
             error_code: RATE_LIMITED,
             msg: "Rate limit exceeded".to_owned(),

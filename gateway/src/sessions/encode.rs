@@ -1,9 +1,9 @@
 //! Events as JSON: the envelope, and the data of every type.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use wire::session::{
     Budget, Event, LlmGeneration, SessionTask, TaskMessage, ToolCompleted, TurnCompleted, VoiceTranscript,
-    capability_usage, event::Data,
+    capability_usage, event::Data, llm_generation,
 };
 
 use super::{
@@ -15,6 +15,10 @@ use super::{
 /// An event as the protocol has it.
 pub(super) fn event(event: Event) -> Value {
     let name = name(&event);
+    let tags = match &event.data {
+        Some(Data::InputMessage(input)) => input.message.as_ref().map(|message| message.tags.clone()),
+        _ => None,
+    };
     let data = event.data.map(data).unwrap_or_default();
     Object::default()
         .with("id", event.id)
@@ -24,6 +28,7 @@ pub(super) fn event(event: Event) -> Value {
         .with("context", parts::context(event.context.unwrap_or_default()))
         .with("data", data)
         .with("sequence", event.sequence)
+        .list("tags", tags.unwrap_or_default(), Value::String)
         .into()
 }
 
@@ -291,9 +296,18 @@ fn generation(it: LlmGeneration) -> Object {
         .list("finish_reasons", it.finish_reasons, Value::String);
     Object::default()
         .with("messages", all(it.messages, |message| parts::message(message).into()))
-        .list("tools", it.tools, |tool| json!({ "name": tool.name, "description": tool.description }))
+        .list("tools", it.tools, offered)
         .with("output", output)
         .with("metadata", metadata)
+}
+
+fn offered(tool: llm_generation::Tool) -> Value {
+    Object::default()
+        .with("name", tool.name)
+        .with("description", tool.description)
+        .text("capability_id", tool.toolset.clone())
+        .text("capability_name", tool.toolset)
+        .into()
 }
 
 fn session_task(it: SessionTask) -> Object {

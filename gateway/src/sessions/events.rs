@@ -46,8 +46,9 @@ impl Sessions {
         (cursor, before_sequence): (Option<Cursor>, u64),
         limit: u32,
     ) -> Result<ListEventsResponse, Problem> {
-        let (caller, session_id, filter) = (self.caller(), session_id.to_owned(), Some(query.filter()?));
-        let asked = ListEventsRequest { caller, session_id, cursor, filter, limit, before_sequence };
+        let (caller, session_id) = (self.caller(), session_id.to_owned());
+        let (filter, search) = (Some(query.filter()?), Some(query.search()?));
+        let asked = ListEventsRequest { caller, session_id, cursor, filter, limit, before_sequence, search };
         Ok(self.upstream().events(asked).await?)
     }
 
@@ -120,6 +121,7 @@ pub(super) async fn summary(sessions: Sessions, request: Request) -> Result<Json
                 filter: Some(filter.clone()),
                 limit: 200,
                 before_sequence: 0,
+                search: None,
             })
             .await?;
         listed.events.iter().for_each(|event| summary.add(event));

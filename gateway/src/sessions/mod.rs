@@ -41,7 +41,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use wire::{
     agent::Caller,
-    session::{CreateSessionRequest, PostMessageRequest, SessionSettings},
+    session::{CreateSessionRequest, Cursor, PostMessageRequest, SessionSettings, cursor::Place},
 };
 
 use crate::{asker::Asker, auth::unknown, body, state::Shared};
@@ -125,6 +125,12 @@ impl Sessions {
 
     fn caller(&self) -> Option<Caller> {
         Some(self.asker.caller.clone())
+    }
+
+    /// Behind all events that a session has.
+    async fn present(&self, id: &str) -> Result<Cursor, Problem> {
+        let session = self.upstream().get(self.caller(), id).await?;
+        Ok(Cursor { place: Some(Place::AfterSequence(session.last_sequence)) })
     }
 
     /// The name of the model that a client names, or gives the id of.
@@ -271,6 +277,11 @@ async fn watch(sessions: Sessions, request: Request) -> Result<Response, Problem
     let shared = &sessions.shared;
     let seat = shared.seats.take(&sessions.asker.caller.account, &id)?;
     let until = Instant::now() + stream::cycle(shared.config.stream_time);
+    let cursor = match cursor {
+        Some(cursor) => cursor,
+        // A place, so that no agent that is lost takes what comes with it.
+        None => sessions.present(&id).await?,
+    };
     let asked = Asked { caller: sessions.caller(), session: id, cursor, filter, until };
     let agent = sessions.upstream().clone();
     let feed = Feed {

@@ -1,5 +1,7 @@
 //! Errors of this dialect: `application/problem+json`.
 
+use std::time::Duration;
+
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::Value;
@@ -7,20 +9,20 @@ use tonic::{Code, Status};
 
 use super::object::Object;
 
-/// Seconds after which trying again may help.
-const RETRY_AFTER: u64 = 5;
+/// When trying again may help.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// An error answer.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
     detail: String,
-    retries: bool,
+    retry_after: Option<Duration>,
 }
 
 impl Problem {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), retries: false }
+        Self { status, detail: detail.into(), retry_after: None }
     }
 
     pub(super) fn bad(detail: impl Into<String>) -> Self {
@@ -32,8 +34,12 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, format!("{what} {id} not found"))
     }
 
+    fn retry_later(self) -> Self {
+        Self { retry_after: Some(RETRY_AFTER), ..self }
+    }
+
     pub(super) fn too_many(detail: impl Into<String>) -> Self {
-        Self { retries: true, ..Self::new(StatusCode::TOO_MANY_REQUESTS, detail) }
+        Self::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_later()
     }
 }
 
@@ -47,11 +53,10 @@ impl From<Status> for Problem {
                 Self::new(StatusCode::CONFLICT, text)
             }
             Code::PermissionDenied => Self::new(StatusCode::FORBIDDEN, text),
-            Code::ResourceExhausted => Self::too_many(text),
+            Code::ResourceExhausted => crate::problem::Problem::from(status).into(),
             Code::Unavailable | Code::DeadlineExceeded => {
                 tracing::warn!(error = %text, "the agent cannot be reached");
-                let detail = "The agent cannot be reached";
-                Self { retries: true, ..Self::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "The agent cannot be reached").retry_later()
             }
             Code::Ok
             | Code::Cancelled
@@ -69,22 +74,24 @@ impl From<Status> for Problem {
 
 impl From<crate::problem::Problem> for Problem {
     fn from(problem: crate::problem::Problem) -> Self {
-        Self::new(problem.status(), problem.text())
+        let retry_after = problem.retries_after();
+        Self { retry_after, ..Self::new(problem.status(), problem.text()) }
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let wait = self.retry_after.map(|wait| wait.as_secs());
         let body = Object::default()
             .with("title", self.status.canonical_reason().unwrap_or("Error"))
             .with("status", self.status.as_u16())
             .with("detail", self.detail)
-            .may("retry_after_seconds", self.retries.then_some(RETRY_AFTER));
+            .may("retry_after_seconds", wait);
         let mut response = (self.status, Value::from(body).to_string()).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        if self.retries {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER));
+        if let Some(wait) = wait {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait));
         }
         response
     }

@@ -3,13 +3,16 @@
 use std::collections::HashMap;
 
 use http::{HeaderMap, HeaderName};
-use wire::session::{Cursor, Filter, cursor::Place};
+use prost_types::Timestamp;
+use wire::session::{Cursor, Filter, Search, cursor::Place};
 
 use super::problem::Problem;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Events that a list may have.
 const MOST: u32 = 1000;
+/// Tags that may be looked for together.
+const MOST_TAGS: usize = 20;
 
 /// The query of a request. Names may come more than once.
 #[derive(Debug, Default)]
@@ -73,6 +76,33 @@ impl Query {
         Ok(place.map(|place| Cursor { place: Some(place) }))
     }
 
+    /// What is looked for among the events, if anything is.
+    pub(super) fn search(&self) -> Result<Search, Problem> {
+        let text = |name| self.text(name).unwrap_or_default().to_owned();
+        let tags = self.0.get("tags").cloned().unwrap_or_default();
+        if tags.len() > MOST_TAGS {
+            return Err(Problem::bad(format!(
+                "tags: {} of them, and at most {MOST_TAGS} may be named",
+                tags.len()
+            )));
+        }
+        Ok(Search {
+            from: self.time("from_ts")?,
+            to: self.time("to_ts")?,
+            turn_id: text("turn_id"),
+            exec_id: text("exec_id"),
+            trace_id: text("trace_id"),
+            tags,
+            tool_name: text("tool_name"),
+            text: text("q"),
+        })
+    }
+
+    fn time(&self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
+        let time = self.text(name).map(str::parse).transpose();
+        time.map_err(|_| Problem::bad(format!("{name} must be a time like 2026-01-31T12:00:00Z")))
+    }
+
     pub(super) fn filter(&self) -> Result<Filter, Problem> {
         let names = |name| self.0.get(name).cloned().unwrap_or_default();
         let no_accumulated = self.flag("accumulated")? == Some(false);
@@ -111,5 +141,15 @@ mod tests {
         assert!(filter.no_accumulated && filter.exclude.is_empty());
         assert!(Query::parse(Some("limit=0")).limit().is_err());
         assert_eq!(Query::parse(Some("limit=7")).limit().unwrap(), 7);
+    }
+
+    #[test]
+    fn what_is_looked_for_is_read() {
+        let search = |query: &str| Query::parse(Some(query)).search();
+        assert_eq!(search("").unwrap(), Search::default());
+        let found = search("from_ts=2026-01-31T12:00:00.5Z&tags=a&tags=b&tool_name=bash&q=Out+of").unwrap();
+        assert_eq!(found.from.unwrap().to_string(), "2026-01-31T12:00:00.500Z");
+        assert_eq!((found.tags.len(), &*found.tool_name, &*found.text), (2, "bash", "Out of"));
+        assert!(search("to_ts=yesterday").is_err() && search(&"tags=x&".repeat(21)).is_err());
     }
 }

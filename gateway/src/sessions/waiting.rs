@@ -83,7 +83,7 @@ impl Sessions {
         let filter = Filter { types, ..Filter::default() };
         let (caller, agent, patience) =
             (self.caller(), self.upstream().clone(), self.shared.config.agent_patience);
-        let asked = Asked { caller, session: session.to_owned(), cursor: Some(cursor), filter, until };
+        let asked = Asked { caller, session: session.to_owned(), cursor, filter, until };
         let mut events = Watching::begin(agent, asked, patience).await?;
         let (turn, mut outcome) = (posted.turn_id.clone(), Outcome::default());
         let message = objects::posted(session, posted);

@@ -28,8 +28,8 @@ pub(super) struct Asked {
     /// On whose behalf.
     pub(super) caller: Option<Caller>,
     pub(super) session: String,
-    /// Behind which event; from now on if there is none.
-    pub(super) cursor: Option<Cursor>,
+    /// Behind which event.
+    pub(super) cursor: Cursor,
     pub(super) filter: Filter,
     pub(super) until: Instant,
 }
@@ -38,7 +38,7 @@ impl Asked {
     async fn of(&self, agent: &Upstream) -> Result<Streaming<Event>, Status> {
         let Self { caller, session, cursor, filter, until } = self;
         let time = until.saturating_duration_since(Instant::now());
-        agent.watch(caller.clone(), session, cursor.clone(), Some(filter.clone()), time).await
+        agent.watch(caller.clone(), session, Some(cursor.clone()), Some(filter.clone()), time).await
     }
 }
 
@@ -54,7 +54,7 @@ impl Watching {
             match self.events.message().await {
                 Ok(Some(event)) => {
                     self.lost = None;
-                    self.asked.cursor = Some(Cursor { place: Some(Place::SinceId(event.id.clone())) });
+                    self.asked.cursor = Cursor { place: Some(Place::SinceId(event.id.clone())) };
                     return Some(event);
                 }
                 Ok(None) => {}
@@ -65,8 +65,6 @@ impl Watching {
     }
 
     async fn rejoin(&mut self) -> Option<()> {
-        // Only the reader could say where a stream goes on that began with the present.
-        self.asked.cursor.as_ref()?;
         let lost = *self.lost.get_or_insert_with(Instant::now);
         while lost.elapsed() < self.patience {
             sleep(PAUSE).await;

@@ -140,7 +140,7 @@ async fn failures_have_a_code_in_streams_and_a_status_elsewhere() {
     let cancelled = EventKind::RunCancelled { reason: "by hand".to_owned() };
     let same = "the provider's words";
     let rows = [
-        (failed(FailureCode::RateLimited), 5204, "Rate limit exceeded", same, 429),
+        (failed(FailureCode::RateLimited { retry_after: None }), 5204, "Rate limit exceeded", same, 429),
         (failed(FailureCode::Unauthenticated), 1, same, same, 401),
         (failed(FailureCode::Rejected), 1, same, same, 500),
         (failed(FailureCode::ModelUnavailable), 1, same, same, 500),

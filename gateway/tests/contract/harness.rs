@@ -335,7 +335,10 @@ async fn a_subagent_has_ids_of_its_own_and_its_call_as_parent() {
 
 #[tokio::test]
 async fn a_run_that_fails_ends_with_its_error_and_its_end() {
-    let failed = EventKind::RunFailed { code: FailureCode::RateLimited, message: "slow down".to_owned() };
+    let failed = EventKind::RunFailed {
+        code: FailureCode::RateLimited { retry_after: None },
+        message: "slow down".to_owned(),
+    };
     let cancelled = EventKind::RunCancelled { reason: "enough".to_owned() };
     for (end, message) in [(failed, "slow down"), (cancelled, "The run was cancelled: enough")] {
         let events = play(vec![started(Vec::new()), called(1), end]).await;

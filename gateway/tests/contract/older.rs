@@ -340,7 +340,7 @@ async fn templates_are_texts_or_names() {
 #[tokio::test]
 async fn failures_are_told_in_both_ways() {
     for (code, error_code, status) in [
-        (FailureCode::RateLimited, 5204, 429),
+        (FailureCode::RateLimited { retry_after: None }, 5204, 429),
         (FailureCode::Unauthenticated, 1, 401),
         (FailureCode::ModelUnavailable, 1, 500),
     ] {

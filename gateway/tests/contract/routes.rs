@@ -35,6 +35,27 @@ async fn every_error_is_json() {
 }
 
 #[tokio::test]
+async fn what_is_no_route_of_sessions_is_a_problem_of_theirs() {
+    let world = world().await;
+    for (method, path, status, allowed) in [
+        (Method::GET, "/v1/nope", 404, None),
+        (Method::GET, "/api/v1/sessions/x/nope", 404, None),
+        (Method::PUT, "/v1/sessions", 405, Some("GET,HEAD,POST")),
+        (Method::DELETE, "/api/v1/models", 405, Some("GET,HEAD")),
+    ] {
+        let response = world.request(method, path).send().await.unwrap();
+        assert_eq!(response.status(), status, "{path}");
+        assert_eq!(header(&response, "content-type"), Some("application/problem+json"));
+        assert_eq!(header(&response, "allow"), allowed);
+        let problem: serde_json::Value = response.json().await.unwrap();
+        assert_eq!(problem["status"], status, "{problem}");
+        assert!(problem["title"].is_string() && problem["detail"].is_string(), "{problem}");
+    }
+    let robusta = world.get("/api/holmes/a/b/c");
+    assert_eq!(reply(robusta).await, (404, json!({"msg": "Not Found"})));
+}
+
+#[tokio::test]
 async fn bodies_of_unknown_length_are_limited_too() {
     let world = world().await;
     let chunks = futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>("x".repeat(100)));

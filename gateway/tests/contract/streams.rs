@@ -95,14 +95,19 @@ async fn answers_beyond_the_limit_are_refused_until_one_ends() {
 async fn a_server_that_stops_lets_answers_finish_and_then_ends_them() {
     let mut world = World::new(Config { drain: SHORT, ..Config::default() }, hang()).await;
     let stream = world.ask(STREAM).send().await.unwrap();
+    let keyed = world.ask(STREAM).header("idempotency-key", "again").send().await.unwrap();
     let back = world.get("/api/runs/run-1/events").send().await.unwrap();
     let stopping = Instant::now();
     world.shutdown.cancel();
     let text = stream.text().await.unwrap();
     assert!(stopping.elapsed() >= SHORT, "ended before the drain was over");
-    assert!(text.contains("The server is shutting down"), "{text}");
-    let text = back.text().await.unwrap();
-    assert!(!text.contains("shutting down"), "who comes back finds the run elsewhere: {text}");
+    let last = text.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().unwrap();
+    let hint = format!("`Last-Event-ID: {last}`");
+    assert!(text.contains("The server is shutting down") && text.contains(&hint), "{text}");
+    for back in [back, keyed] {
+        let text = back.text().await.unwrap();
+        assert!(!text.contains("shutting down"), "who comes back finds the run elsewhere: {text}");
+    }
     timeout(DEADLINE, &mut world.serving).await.unwrap().unwrap().unwrap();
     assert!(world.get("/healthz").send().await.is_err(), "nothing listens any more");
 }

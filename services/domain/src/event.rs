@@ -1,5 +1,7 @@
 //! The log of a run: an ordered list of events from which everything else can be derived.
 
+use std::time::Duration;
+
 use crate::{
     AgentId, Approval, CallId, Ceiling, ClientTool, CodeOutput, ContextSize, Effort, Gate, Labels, Limits,
     Message, MessageId, OutputStream, Permission, Permissions, Placement, QuestionId, Rlm, RunId, ToolCall,
@@ -301,6 +303,19 @@ pub struct RunSetup {
     pub permissions: Option<Permissions>,
     /// How much the model is to think; `None` leaves it to the model.
     pub effort: Option<Effort>,
+    /// The tools on offer, where somebody is told of them.
+    pub tools: Vec<ToolBrief>,
+}
+
+/// A tool, in short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolBrief {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The set that it belongs to.
+    pub toolset: String,
 }
 
 /// An event of a session. A run's machine knows nothing of it.
@@ -401,7 +416,12 @@ pub struct AssistantMessage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureCode {
     /// The model's provider refused for its rate limit.
-    RateLimited,
+    RateLimited {
+        /// When to try again, if it said so.
+        retry_after: Option<Duration>,
+    },
+    /// Nothing is left of what may be had from the model's provider.
+    QuotaExhausted,
     /// The model's provider refused the credentials.
     Unauthenticated,
     /// The model's provider refused the request.

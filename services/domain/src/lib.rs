@@ -32,7 +32,7 @@ pub use document::{BadDocument, Document};
 pub use effort::Effort;
 pub use event::{
     AssistantMessage, Closing, CompactionDone, CompactionStarted, Event, EventKind, FailureCode, ModelCalled,
-    RunSetup, RunStarted, SessionRecord, Steered, Subagents, Timestamp, UsageReported,
+    RunSetup, RunStarted, SessionRecord, Steered, Subagents, Timestamp, ToolBrief, UsageReported,
 };
 pub use id::{AgentId, CallId, LogId, MessageId, QuestionId, RunId};
 pub use image::{BadImage, Image};

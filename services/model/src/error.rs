@@ -13,6 +13,9 @@ pub enum Error {
         /// When to try again, if it said so.
         retry_after: Option<Duration>,
     },
+    /// The provider has nothing more to give for these credentials, until somebody pays for it.
+    #[error("{0}")]
+    QuotaExhausted(String),
     /// The provider refused the credentials (401, 403).
     #[error("{0}")]
     Unauthenticated(String),
@@ -32,6 +35,7 @@ impl Error {
     pub fn kind(&self) -> &'static str {
         match self {
             Self::RateLimited { .. } => "rate_limited",
+            Self::QuotaExhausted(_) => "quota_exhausted",
             Self::Unauthenticated(_) => "unauthenticated",
             Self::Rejected(_) => "rejected",
             Self::Unavailable(_) => "unavailable",

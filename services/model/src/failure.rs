@@ -13,6 +13,9 @@ const BODY_SHOWN: usize = 500;
 /// Characters of a provider's message that an error shows.
 const MESSAGE_SHOWN: usize = 2000;
 
+/// What providers call it that somebody has to pay first.
+const UNPAID: [&str; 3] = ["insufficient_quota", "billing_error", "billing_hard_limit_reached"];
+
 /// A failed try.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Failure {
@@ -52,7 +55,8 @@ impl Failure {
         secrets: &Secrets,
     ) -> Self {
         let body = String::from_utf8_lossy(body);
-        let message = serde_json::from_str(&body).ok().and_then(|body: Value| message_of(&body));
+        let json: Option<Value> = serde_json::from_str(&body).ok();
+        let message = json.as_ref().and_then(message_of);
         let text = match message {
             Some(message) => message,
             None if body.trim().is_empty() => format!("the model provider answered {status}"),
@@ -61,12 +65,18 @@ impl Failure {
                 format!("the model provider answered {status}: {body}")
             }
         };
+        if status == StatusCode::PAYMENT_REQUIRED || json.is_some_and(|json| is_unpaid(&json)) {
+            return Self::lasting(Error::QuotaExhausted(text));
+        }
         Self::from_status(status.as_u16(), text, retry_after(headers))
     }
 
     /// An error object that came inside a stream.
     pub(crate) fn from_event(error: &Value) -> Self {
         let text = message_of(error).unwrap_or_else(|| error.to_string());
+        if is_unpaid(error) {
+            return Self::lasting(Error::QuotaExhausted(text));
+        }
         let code = |key: &str| {
             let code = error.get(key)?;
             code.as_u64().or_else(|| code.as_str()?.parse().ok()).and_then(|code| u16::try_from(code).ok())
@@ -92,6 +102,7 @@ impl Failure {
     /// The error as it may be shown: no secrets, no control characters, of bounded length.
     pub(crate) fn cleaned(mut self, secrets: &Secrets) -> Self {
         let (Error::RateLimited { message: text, .. }
+        | Error::QuotaExhausted(text)
         | Error::Unauthenticated(text)
         | Error::Rejected(text)
         | Error::Unavailable(text)
@@ -118,6 +129,13 @@ fn status_of(name: &str) -> Option<u16> {
         ("context_length", 400),
     ];
     names.iter().find(|(part, _)| name.contains(part)).map(|(_, status)| *status)
+}
+
+/// Whether an error says that somebody has to pay first: asking again does not help.
+fn is_unpaid(body: &Value) -> bool {
+    let error = body.get("error").unwrap_or(body);
+    let mut names = ["type", "code"].into_iter().filter_map(|key| error.get(key)?.as_str());
+    names.any(|name| UNPAID.contains(&name))
 }
 
 /// The message in any of the forms that providers use.
@@ -168,6 +186,21 @@ mod tests {
         assert_eq!(kind(json!({"code": "401"})), "unauthenticated");
         assert_eq!(kind(json!({"type": "invalid_request_error"})), "rejected");
         assert_eq!(kind(json!("out of memory")), "unavailable");
+        assert_eq!(kind(json!({"type": "insufficient_quota", "message": "pay"})), "quota_exhausted");
+    }
+
+    #[test]
+    fn what_nobody_pays_for_is_not_asked_for_again() {
+        let failure = |status: u16, body: &str| {
+            let status = StatusCode::from_u16(status).unwrap();
+            let headers = HeaderMap::from_iter([("retry-after".parse().unwrap(), "1".parse().unwrap())]);
+            Failure::from_response(status, &headers, body.as_bytes(), &Secrets::default())
+        };
+        let unpaid = Failure::lasting(Error::QuotaExhausted("pay".to_owned()));
+        assert_eq!(failure(429, r#"{"error": {"message": "pay", "code": "insufficient_quota"}}"#), unpaid);
+        assert_eq!(failure(402, r#"{"error": {"message": "pay"}}"#), unpaid);
+        let limited = failure(429, r#"{"error": {"message": "slow down", "code": "rate_limit_exceeded"}}"#);
+        assert_eq!(limited.again, Again::After(Duration::from_secs(1)));
     }
 
     #[test]

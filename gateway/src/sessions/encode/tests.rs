@@ -474,10 +474,13 @@ fn every_type_has_exactly_its_fields() {
             context: Some(context),
             data: Some(data),
         };
-        let expected = json!({
+        // What was tagged by its author is found by its tags.
+        let tags = expected["message"].get("tags").cloned().filter(|_| name == "input.message");
+        let mut expected = json!({
             "id": "event_1", "type": name, "ts": "1970-01-01T00:00:01Z", "session_id": "session_1", "sequence": 7,
             "context": { "turn_id": "t" }, "data": expected,
         });
+        expected.as_object_mut().unwrap().extend(tags.map(|tags| (s("tags"), tags)));
         assert_eq!(event(whole), expected);
     }
     assert_eq!(seen, wire::SESSION_EVENTS.into_iter().collect());

@@ -52,7 +52,8 @@ async fn relay(
 
 fn code(error: &Error) -> FailureCode {
     match error {
-        Error::RateLimited { .. } => FailureCode::RateLimited,
+        Error::RateLimited { retry_after, .. } => FailureCode::RateLimited { retry_after: *retry_after },
+        Error::QuotaExhausted(_) => FailureCode::QuotaExhausted,
         Error::Unauthenticated(_) => FailureCode::Unauthenticated,
         Error::Rejected(_) => FailureCode::Rejected,
         Error::Unavailable(_) => FailureCode::ModelUnavailable,

@@ -20,7 +20,11 @@ use wire::session::{
 use wire::agent::Caller;
 
 use super::{account, received, span, unavailable};
-use crate::sessions::{Error, Refused, Sessions, read::Unreadable};
+use crate::sessions::{
+    Error, Refused, Sessions,
+    read::{Range, Unreadable},
+    wanted::{NoFilter, Wanted},
+};
 
 /// Events, and sessions, that one answer has at most.
 const MOST: u32 = 1000;
@@ -83,10 +87,14 @@ impl From<Unreadable> for Status {
         let text = unreadable.to_string();
         match unreadable {
             Unreadable::Session(error) => error.into(),
-            Unreadable::Cursor(_) | Unreadable::UnknownType(..) | Unreadable::TooMany(..) => {
-                Self::invalid_argument(text)
-            }
+            Unreadable::Cursor(_) => Self::invalid_argument(text),
         }
+    }
+}
+
+impl From<NoFilter> for Status {
+    fn from(error: NoFilter) -> Self {
+        Self::invalid_argument(error.to_string())
     }
 }
 
@@ -194,14 +202,14 @@ impl sessions_server::Sessions for SessionService {
         request: Request<ListEventsRequest>,
     ) -> Result<Response<ListEventsResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
-        let ListEventsRequest { caller, session_id, cursor, filter, limit: most, before_sequence } = request;
+        let ListEventsRequest { caller, session_id, cursor, filter, limit: most, before_sequence, search } =
+            request;
         // All of it from the beginning, unless the last ones are asked for.
         let beginning = Cursor { place: Some(cursor::Place::AfterSequence(0)) };
         let cursor = cursor.or_else(|| (most == 0 && before_sequence == 0).then_some(beginning));
-        let listed = self
-            .sessions
-            .events(&session_id, account(caller.as_ref()), cursor, filter, before_sequence, limit(most, MOST))
-            .await?;
+        let wanted = Wanted::of(filter, search)?;
+        let range = Range { cursor, before: before_sequence, limit: limit(most, MOST) };
+        let listed = self.sessions.events(&session_id, account(caller.as_ref()), range, wanted).await?;
         Ok(Response::new(ListEventsResponse {
             events: listed.events,
             has_more: listed.more,
@@ -212,7 +220,8 @@ impl sessions_server::Sessions for SessionService {
     async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
         let WatchRequest { caller, session_id, cursor, filter } =
             received(request, |asked| &mut asked.caller);
-        let events = self.sessions.watch(&session_id, account(caller.as_ref()), cursor, filter).await?;
+        let wanted = Wanted::of(filter, None)?;
+        let events = self.sessions.watch(&session_id, account(caller.as_ref()), cursor, wanted).await?;
         let events = events.map_err(|error| Status::from(Error::Store(error)));
         Ok(Response::new(Box::pin(events)))
     }

@@ -21,9 +21,9 @@ use bytes::Bytes;
 use domain::{
     AgentId, ClientTool, ContextSize, Document, Effort, Event, EventKind, Family, Image, Labels, Limits,
     LogId, Message, Part, Permissions, Rlm, Role, Run, RunId, RunSetup, RunStarted, Subagents, Timestamp,
-    ToolProfile, tokens,
+    ToolBrief, ToolProfile, tokens,
 };
-use model::{Catalogue, Model, UnknownModel};
+use model::{Catalogue, Model, ToolSpec, UnknownModel};
 use runtime::clock;
 use store::{BlobId, Creation, Idempotency, Kind, Meta, NewLog, OwnerId, Store};
 use tokio::time::{Instant, timeout};
@@ -58,6 +58,9 @@ use reader::Reader;
 pub(crate) use settle::NotSettled;
 pub(crate) use steer::NotSteered;
 use table::{Full, Most, Seat, Table};
+
+/// Characters of a tool's description that the log of a run keeps.
+const BRIEF: usize = 200;
 
 /// A question, as the agent takes it.
 #[derive(Clone, Debug)]
@@ -490,12 +493,23 @@ fn started(
             keeper: question.keeper.clone(),
             permissions: question.permissions.clone(),
             effort: question.effort,
+            tools: if question.keeper.is_empty() { Vec::new() } else { briefs(prompt.offer) },
         }),
         context_window: model.info().context_window,
         max_output_tokens: model.info().max_output_tokens,
         account: question.account.clone(),
         principal: question.principal.clone(),
     }
+}
+
+/// The tools on offer, each in a few words.
+fn briefs(offer: &Offer) -> Vec<ToolBrief> {
+    let brief = |(spec, toolset): (&ToolSpec, &String)| {
+        let line = spec.description.lines().next().unwrap_or_default();
+        let description = line.chars().take(BRIEF).collect();
+        ToolBrief { name: spec.name.clone(), description, toolset: toolset.clone() }
+    };
+    offer.specs.iter().zip(offer.toolsets.iter()).map(brief).collect()
 }
 
 /// The name of an input among the bodies of a log.

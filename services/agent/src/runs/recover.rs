@@ -272,3 +272,6 @@ fn stamped(run: &RunId, after: u64, moves: Vec<Move>) -> Vec<Event> {
     });
     stamped.collect()
 }
+
+#[cfg(test)]
+mod tests;

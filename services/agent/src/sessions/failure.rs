@@ -1,7 +1,9 @@
 //! What is said of a turn that failed: a stable code, and as much as the client wants to hear.
 
+use std::time::Duration;
+
 use domain::FailureCode;
-use serde_json::json;
+use serde_json::{Map, Value};
 use wire::session::Failure;
 
 use crate::runs::Refusal;
@@ -43,7 +45,8 @@ impl Disclosure {
 /// Why a turn failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    RateLimited,
+    RateLimited { retry_after: Option<Duration> },
+    QuotaExhausted,
     Misconfigured,
     Unavailable,
     TooLarge,
@@ -55,7 +58,8 @@ pub(super) enum Cause {
 impl From<FailureCode> for Cause {
     fn from(code: FailureCode) -> Self {
         match code {
-            FailureCode::RateLimited => Self::RateLimited,
+            FailureCode::RateLimited { retry_after } => Self::RateLimited { retry_after },
+            FailureCode::QuotaExhausted => Self::QuotaExhausted,
             FailureCode::Unauthenticated => Self::Misconfigured,
             FailureCode::ModelUnavailable => Self::Unavailable,
             FailureCode::ContextTooLong => Self::TooLarge,
@@ -85,10 +89,22 @@ impl From<&Refusal> for Cause {
     }
 }
 
+/// Whom the turn asked.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub model: &'a str,
+    pub provider: Option<&'a str>,
+}
+
+fn field(name: &str, value: impl Into<Value>) -> (String, Value) {
+    (name.to_owned(), value.into())
+}
+
 impl Cause {
     fn code(self) -> &'static str {
         match self {
-            Self::RateLimited => "provider_rate_limited",
+            Self::RateLimited { .. } => "provider_rate_limited",
+            Self::QuotaExhausted => "provider_quota_exhausted",
             Self::Misconfigured => "provider_misconfigured",
             Self::Unavailable => "provider_unavailable",
             Self::TooLarge => "request_too_large",
@@ -109,9 +125,10 @@ impl Cause {
 
     fn sentence(self) -> &'static str {
         match self {
-            Self::RateLimited => {
+            Self::RateLimited { .. } => {
                 "The model's provider takes no more requests at the moment. Try again later."
             }
+            Self::QuotaExhausted => "Nothing is left of what this server may have of the model's provider.",
             Self::Misconfigured => "The model's provider does not accept this server's credentials.",
             Self::Unavailable => "The model does not answer at the moment. Try again later.",
             Self::TooLarge => "The conversation is too long for the model. Begin a new session.",
@@ -121,36 +138,62 @@ impl Cause {
         }
     }
 
-    /// What a program is told.
-    pub(super) fn failure(self, disclosure: Disclosure, model: &str) -> Failure {
+    /// What a program is told; `why` is what was said of it.
+    pub(super) fn failure(self, disclosure: Disclosure, asked: Asked<'_>, why: &str) -> Failure {
         let (code, fields) = match disclosure {
-            Disclosure::Generic => (Self::Other.code(), json!({})),
-            Disclosure::Standard | Disclosure::Detailed => (self.code(), json!({ "model_id": model })),
+            Disclosure::Generic => (Self::Other.code(), Map::new()),
+            Disclosure::Standard => (self.code(), self.fields(asked)),
+            Disclosure::Detailed => {
+                let mut fields = self.fields(asked);
+                fields.extend(Some(why).filter(|why| !why.is_empty()).map(|why| field("detail", why)));
+                (self.code(), fields)
+            }
         };
         Failure {
             code: Some(code.to_owned()),
-            fields_json: Some(fields.to_string()),
+            fields_json: Some(Value::Object(fields).to_string()),
             disclosure: Some(disclosure.name().to_owned()),
         }
+    }
+
+    /// What a client may put into words of its own.
+    fn fields(self, asked: Asked<'_>) -> Map<String, Value> {
+        let known = [("model_id", asked.model), ("provider", asked.provider.unwrap_or_default())];
+        let known = known.into_iter().filter(|(_, text)| !text.is_empty());
+        let mut fields: Map<_, _> = known.map(|(name, text)| field(name, text)).collect();
+        if let Self::RateLimited { retry_after: Some(wait) } = self {
+            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+            fields.extend([field("retry_after", seconds)]);
+        }
+        fields
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn a_client_can_hear_less_and_never_more() {
+        let limited = Cause::RateLimited { retry_after: Some(Duration::from_millis(1500)) };
+        let told = |disclosure| {
+            let asked = Asked { model: "m", provider: Some("p") };
+            let failure = limited.failure(disclosure, asked, "429");
+            let fields: Value = serde_json::from_str(failure.fields_json.as_deref().unwrap()).unwrap();
+            (failure.code.unwrap(), fields, limited.text(disclosure, "429"))
+        };
         let standard = Disclosure::Standard.narrowed(Some("detailed"));
         assert_eq!(standard, Disclosure::Standard);
-        assert_eq!(Cause::RateLimited.failure(standard, "m").code.as_deref(), Some("provider_rate_limited"));
-        let generic = standard.narrowed(Some("generic"));
-        let failure = Cause::RateLimited.failure(generic, "m");
-        assert_eq!(failure.code.as_deref(), Some("processing_error"));
-        assert_eq!(failure.fields_json.as_deref(), Some("{}"));
-        assert_eq!(Cause::RateLimited.text(generic, "429"), Cause::Other.text(standard, "429"));
-        assert!(!Cause::RateLimited.text(standard, "429").contains("429"));
+        let (code, fields, text) = told(standard);
+        assert_eq!(code, "provider_rate_limited");
+        assert_eq!(fields, json!({ "model_id": "m", "provider": "p", "retry_after": 2 }));
+        assert!(!text.contains("429"));
+        let generic = told(standard.narrowed(Some("generic")));
+        assert_eq!(generic, ("processing_error".to_owned(), json!({}), Cause::Other.text(standard, "")));
         assert_eq!(Disclosure::Detailed.narrowed(None), Disclosure::Detailed);
-        assert!(Cause::RateLimited.text(Disclosure::Detailed, "429").contains("429"));
+        let (_, fields, text) = told(Disclosure::Detailed);
+        assert!(fields["detail"] == "429" && text.contains("429"));
     }
 }

@@ -7,7 +7,7 @@
 //! * `turn`, `project`: a turn, and its runs as events of the session
 //! * `record`: the entries of the log
 //! * `post`: what is said to a session
-//! * `read`: its events, as readers get them
+//! * `read`, `wanted`, `prompts`: its events, as readers get them, which of them, with what the model was told
 //! * `ids`, `words`, `failure`: names, messages, errors
 
 mod actor;
@@ -17,9 +17,11 @@ pub(crate) mod ids;
 mod images;
 mod post;
 mod project;
+mod prompts;
 pub(crate) mod read;
 mod record;
 mod turn;
+pub(crate) mod wanted;
 mod words;
 
 use std::{

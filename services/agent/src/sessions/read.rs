@@ -1,29 +1,24 @@
 //! The events of a session as its readers get them: filtered, with what is not stored put in.
 
-use std::{collections::HashSet, num::NonZeroUsize, sync::Arc};
+use std::{num::NonZeroUsize, sync::Arc};
 
-use domain::{Limits, LogId, Role, Run, RunId};
+use domain::{LogId, Role, RunId};
 use futures_util::{Stream, TryStreamExt as _, stream};
 use store::{Store, follow};
-use wire::{
-    SESSION_EVENTS,
-    session::{
-        Cursor, Event, Filter, LlmGeneration, Message, PlacedMessage, ToolResultPart, content_part, cursor,
-        event::Data,
-    },
+use wire::session::{
+    Cursor, Event, Message, PlacedMessage, ToolResultPart, content_part, cursor, event::Data,
 };
 
 use super::{
     Error, Sessions,
     ids::{self, BadEvent},
-    name, record,
+    prompts::Prompts,
+    record,
     record::Entry,
-    turn::{each, fold},
+    wanted::Wanted,
     words,
 };
 
-/// Names that a filter may have.
-const NAMES: usize = 64;
 /// Entries that are looked at together, backwards.
 const WINDOW: u64 = 512;
 
@@ -34,44 +29,12 @@ pub(crate) enum Unreadable {
     Session(#[from] Error),
     #[error(transparent)]
     Cursor(#[from] BadEvent),
-    #[error("{0}: unknown event type '{1}'")]
-    UnknownType(&'static str, String),
-    #[error("{0}: {1} event types, and at most {NAMES} may be named")]
-    TooMany(&'static str, usize),
 }
 
 impl From<store::Error> for Unreadable {
     fn from(error: store::Error) -> Self {
         Self::Session(error.into())
     }
-}
-
-/// Which events a reader wants.
-struct Wanted {
-    names: HashSet<&'static str>,
-    accumulated: bool,
-}
-
-impl Wanted {
-    fn of(filter: Option<Filter>) -> Result<Self, Unreadable> {
-        let Filter { types, exclude, no_accumulated } = filter.unwrap_or_default();
-        let only = known("types", &types)?;
-        let not = known("exclude", &exclude)?;
-        let all = SESSION_EVENTS.into_iter().filter(|name| only.is_empty() || only.contains(name));
-        let names = all.filter(|name| !not.contains(name)).collect();
-        Ok(Self { names, accumulated: !no_accumulated })
-    }
-}
-
-fn known(parameter: &'static str, names: &[String]) -> Result<HashSet<&'static str>, Unreadable> {
-    if names.len() > NAMES {
-        return Err(Unreadable::TooMany(parameter, names.len()));
-    }
-    let find = |name: &String| SESSION_EVENTS.into_iter().find(|known| known == name);
-    names
-        .iter()
-        .map(|name| find(name).ok_or_else(|| Unreadable::UnknownType(parameter, name.clone())))
-        .collect()
 }
 
 /// Tells one reader what happens in a session.
@@ -82,8 +45,7 @@ struct Teller {
     /// What was said of the messages that go on, each since its first event.
     said: Text,
     thought: Text,
-    /// The run that was looked at last, up to a position.
-    run: Option<(RunId, u64, Run)>,
+    prompts: Prompts,
 }
 
 #[derive(Default)]
@@ -95,7 +57,7 @@ struct Text {
 impl Teller {
     /// The event of an entry, if the reader wants it.
     async fn tell(&mut self, entry: Entry) -> Result<Option<Event>, store::Error> {
-        if !self.wanted.names.contains(name(&entry)) {
+        if !self.wanted.has(&entry) {
             return Ok(None);
         }
         let Entry { sequence, time, record } = entry;
@@ -106,14 +68,14 @@ impl Teller {
         self.log.as_str().clone_into(&mut event.session_id);
         let began = record.message_began;
         match &mut event.data {
-            Some(Data::OutputMessageDelta(delta)) if self.wanted.accumulated => {
+            Some(Data::OutputMessageDelta(delta)) if self.wanted.accumulated() => {
                 let so_far = self.said(began, sequence, &delta.delta, |data| match data {
                     Data::OutputMessageDelta(delta) => Some(&delta.delta),
                     _ => None,
                 });
                 delta.accumulated = Some(so_far.await?);
             }
-            Some(Data::ReasonThinkingDelta(delta)) if self.wanted.accumulated => {
+            Some(Data::ReasonThinkingDelta(delta)) if self.wanted.accumulated() => {
                 std::mem::swap(&mut self.said, &mut self.thought);
                 let so_far = self.said(began, sequence, &delta.delta, |data| match data {
                     Data::ReasonThinkingDelta(delta) => Some(&delta.delta),
@@ -124,7 +86,7 @@ impl Teller {
             }
             Some(Data::LlmGeneration(generation)) => {
                 let run = RunId::new(record.run_id);
-                self.put_in_prompt(generation, run, record.run_position).await?;
+                self.prompts.put_in(&*self.store, generation, run, record.run_position).await?;
             }
             _ => {}
         }
@@ -150,37 +112,15 @@ impl Teller {
         self.said.text.push_str(new);
         Ok(self.said.text.clone())
     }
+}
 
-    /// What the model was told is in the log of its run.
-    async fn put_in_prompt(
-        &mut self,
-        generation: &mut LlmGeneration,
-        run: RunId,
-        position: u64,
-    ) -> Result<(), store::Error> {
-        let last = position.saturating_sub(1);
-        let (before, mut folded) = match self.run.take() {
-            Some((same, seen, folded)) if same == run && seen <= last => (seen, folded),
-            Some(_) | None => (0, Run::new(Limits::default())),
-        };
-        let mut time = domain::Timestamp::default();
-        let log = LogId::from(&run);
-        match each(&*self.store, &run, before, last, |event| {
-            fold(&mut folded, event);
-            time = event.time;
-        })
-        .await
-        {
-            // A run that is no longer kept is told without what the model was told.
-            Ok(()) | Err(store::Error::UnknownLog(_)) => {}
-            Err(error) => return Err(error),
-        }
-        let messages = folded.messages().iter().enumerate();
-        generation.messages =
-            messages.map(|(at, message)| words::told(&format!("{log}/{at}"), time, message)).collect();
-        self.run = Some((run, last, folded));
-        Ok(())
-    }
+/// Which events a list begins and ends with.
+pub(crate) struct Range {
+    /// The place after which it begins; without one it has the last events.
+    pub cursor: Option<Cursor>,
+    /// The event before which it ends; zero for no end.
+    pub before: u64,
+    pub limit: NonZeroUsize,
 }
 
 /// Events that a list has, and whether there are more.
@@ -198,11 +138,11 @@ impl Sessions {
         id: &str,
         account: &str,
         cursor: Option<Cursor>,
-        filter: Option<Filter>,
+        wanted: Wanted,
     ) -> Result<impl Stream<Item = Result<Event, store::Error>> + Send + 'static, Unreadable> {
         let entry = self.find(id, account).await?;
         let after = place(id, cursor)?.unwrap_or(entry.position);
-        let teller = self.teller(entry.log.clone(), filter)?;
+        let teller = self.teller(entry.log.clone(), wanted);
         let entries = follow(self.store(), entry.log, after);
         let entries = entries.try_filter_map(async |event| Ok(record::decode(&event)));
         let telling = (Box::pin(entries), teller);
@@ -221,14 +161,12 @@ impl Sessions {
         &self,
         id: &str,
         account: &str,
-        cursor: Option<Cursor>,
-        filter: Option<Filter>,
-        before: u64,
-        limit: NonZeroUsize,
+        Range { cursor, before, limit }: Range,
+        wanted: Wanted,
     ) -> Result<Listed, Unreadable> {
         let entry = self.find(id, account).await?;
         let end = if before == 0 { entry.position } else { entry.position.min(before - 1) };
-        let mut teller = self.teller(entry.log.clone(), filter)?;
+        let mut teller = self.teller(entry.log.clone(), wanted);
         let (events, more) = match place(id, cursor)? {
             Some(after) => self.first(&entry.log, &mut teller, after, end, limit).await?,
             None => self.last(&entry.log, &mut teller, end, limit).await?,
@@ -273,7 +211,7 @@ impl Sessions {
             let start = end.saturating_sub(WINDOW);
             let mut window = Vec::new();
             record::range(&*self.store(), log, start, end, |entry| {
-                if teller.wanted.names.contains(name(&entry)) {
+                if teller.wanted.has(&entry) {
                     window.push(entry);
                 }
             })
@@ -339,10 +277,9 @@ impl Sessions {
         Ok(said)
     }
 
-    fn teller(&self, log: LogId, filter: Option<Filter>) -> Result<Teller, Unreadable> {
-        let wanted = Wanted::of(filter)?;
+    fn teller(&self, log: LogId, wanted: Wanted) -> Teller {
         let (said, thought) = Default::default();
-        Ok(Teller { store: self.store(), log, wanted, said, thought, run: None })
+        Teller { store: self.store(), log, wanted, said, thought, prompts: Prompts::default() }
     }
 }
 

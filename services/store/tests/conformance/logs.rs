@@ -146,6 +146,10 @@ async fn logs_at_rest_go_oldest_first_and_running_ones_never(bench: Bench) {
         let lease = bench.run(&number.to_string(), &owner).await;
         bench.append(&lease, 0, vec![began(), ended()]).await.unwrap();
     }
+    // An account's agents are no history.
+    let mut agent = new_run("agent", &owner, vec![began(), ended()]);
+    agent.meta.kind = Kind::Agent;
+    bench.store.create(agent).await.unwrap();
     let blob = bench.store.put_blob(&log("0"), vec![7; 1000]).await.unwrap();
     let kept = async || {
         let entries = bench.store.list(query(Kind::Run, None, 99)).await.unwrap();
@@ -166,4 +170,5 @@ async fn logs_at_rest_go_oldest_first_and_running_ones_never(bench: Bench) {
     assert_eq!(kept().await, ["3", "asked", "running"]);
     assert_eq!(sweep(Retention { age: Some(Duration::ZERO), ..all }).await, 1);
     assert_eq!(kept().await, ["asked", "running"]);
+    assert_eq!(bench.store.list(query(Kind::Agent, None, 99)).await.unwrap().len(), 1);
 }

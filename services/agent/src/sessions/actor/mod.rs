@@ -294,7 +294,7 @@ impl Actor {
         Data::TurnFailed(TurnFailed {
             turn_id: turn.projection.ids().turn.clone(),
             error: cause.text(disclosure, why),
-            failure: Some(cause.failure(disclosure, turn.projection.model())),
+            failure: Some(turn.projection.failure(cause, why)),
         })
     }
 

@@ -15,11 +15,11 @@ use domain::{
     FailureCode, Part, RunStarted, Thinking, Timestamp, ToolCall, Totals,
 };
 use wire::session::{
-    Context, ContextCompacted, ContextCompacting, LlmGeneration, ReasonItem, Usage, event::Data,
+    Context, ContextCompacted, ContextCompacting, Failure, LlmGeneration, ReasonItem, Usage, event::Data,
 };
 
 use super::{
-    failure::{Cause, Disclosure},
+    failure::{Asked, Cause, Disclosure},
     ids, words,
 };
 
@@ -141,10 +141,6 @@ impl Projection {
 
     pub(super) fn ids(&self) -> &TurnIds {
         &self.ids
-    }
-
-    pub(super) fn model(&self) -> &str {
-        &self.model
     }
 
     pub(super) fn disclosure(&self) -> Disclosure {
@@ -367,8 +363,13 @@ impl Projection {
         let said = domain::Message::text(domain::Role::Assistant, text);
         let id = ids::named("message_", &format!("{}/{}/apology", self.ids.turn, self.run));
         let message = words::spoken(id, time, &self.model, &said);
-        let failure = cause.failure(self.disclosure, &self.model);
-        (self.context(), self.message_completed(message, None, Some(failure)))
+        (self.context(), self.message_completed(message, None, Some(self.failure(cause, why))))
+    }
+
+    /// What programs are told of it.
+    pub(super) fn failure(&self, cause: Cause, why: &str) -> Failure {
+        let provider = self.providers.get(&self.model).map(String::as_str);
+        cause.failure(self.disclosure, Asked { model: &self.model, provider }, why)
     }
 
     /// What goes on ends, because the run does.
