@@ -6,10 +6,14 @@
 mod approvals;
 #[path = "executors/audience.rs"]
 mod audience;
+#[path = "executors/between.rs"]
+mod between;
 #[path = "executors/choice.rs"]
 mod choice;
 #[path = "executors/fleet.rs"]
 mod fleet;
+#[path = "executors/load.rs"]
+mod load;
 
 use std::{fs, io::Write as _, path::Path, time::Duration};
 

@@ -13,14 +13,14 @@ use wire::{
 
 use crate::fleet::{Fleet, bash, dial, places, question, until};
 
-async fn held(fleet: &Fleet, command: &str) -> Value {
+pub(crate) async fn held(fleet: &Fleet, command: &str) -> Value {
     let body = json!({ "ask": question(&[vec![bash(command)]]), "enable_tool_approval": true });
     let held = fleet.ask(&body).await;
     assert_eq!(held["requires_approval"], true, "{held}");
     held
 }
 
-fn decision(held: &Value, decision: Value) -> Value {
+pub(crate) fn decision(held: &Value, decision: Value) -> Value {
     let mut decision = decision;
     decision["tool_call_id"] = held["pending_approvals"][0]["tool_call_id"].clone();
     json!({

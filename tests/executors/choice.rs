@@ -72,14 +72,17 @@ async fn executors_with_other_tools_and_labels_are_one_offer() {
     assert!(all_say(&said, "Failed to find tool"), "{said:?}");
 
     let none = json!({ "ask": "hm", "executor_labels": { "zone": "c" } });
-    assert_eq!(client::post(&fleet.chat(), &none).await.unwrap().0, 503);
+    let (status, answer) = client::post(&fleet.chat(), &none).await.unwrap();
+    assert_eq!(status, 503);
+    assert!(answer.to_string().contains("none has the labels zone=c"), "{answer}");
     let none = ChatRequest {
         question: "hm".to_owned(),
         executor_labels: [("zone".to_owned(), "c".to_owned())].into(),
         ..ChatRequest::default()
     };
     let refused = fleet.grpc().await.chat(none).await.unwrap_err();
-    assert!(refused.message().contains("zone=c"), "{refused:?}");
+    assert_eq!(refused.code(), tonic::Code::Unavailable);
+    assert!(refused.message().contains("none has the labels zone=c"), "{refused:?}");
     let wrong = json!({ "ask": "hm", "executor_labels": { "zone": 1 } });
     assert_eq!(client::post(&fleet.chat(), &wrong).await.unwrap().0, 422);
 }

@@ -16,12 +16,14 @@ use wire::{
 };
 
 /// How long something may take that is waited for.
-pub(crate) const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_secs(90);
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
 /// All of it. Dropping it ends all of it.
 pub(crate) struct Fleet {
-    _openai: ScriptedOpenAi,
+    openai: ScriptedOpenAi,
+    /// Where its agent finds executors.
+    urls: String,
     pub(crate) executors: Vec<Sleuth>,
     pub(crate) agent: Sleuth,
     pub(crate) gateway: Sleuth,
@@ -81,13 +83,27 @@ impl Fleet {
         prepare: impl FnOnce(Start) -> Start,
     ) -> Self {
         let openai = ScriptedOpenAi::start().await.unwrap();
-        let models =
-            format!("gpt:\n  model: openai/gpt-4.1\n  api_key: sk-test\n  base_url: {}\n", openai.url());
-        let agent = Start::new(["agent", "--grpc", "127.0.0.1:0", "--executor", urls]);
-        let agent = prepare(agent.models(&models).unwrap()).start().await.unwrap();
+        let start = agent("127.0.0.1:0", urls, &openai, folder.path());
+        let agent = prepare(start).start().await.unwrap();
         let gateway = Start::new(["gateway", "--http", "127.0.0.1:0", "--agent", &agent.grpc().unwrap()]);
         let gateway = gateway.env("SLEUTH_DATA_DIR", folder.path().join("gateway")).start().await.unwrap();
-        Self { _openai: openai, executors, agent, gateway, folder }
+        Self { openai, urls: urls.to_owned(), executors, agent, gateway, folder }
+    }
+
+    /// One executor, to whom its agent gets through something else.
+    pub(crate) async fn through<T>(between: impl AsyncFnOnce(&Sleuth) -> (String, T)) -> (Self, T) {
+        let (folder, key) = Self::folder();
+        let executor = executor(folder.path(), &key, 0, "127.0.0.1:0", &|_, start| start).await;
+        let (url, between) = between(&executor).await;
+        (Self::behind(folder, vec![executor], &url, |start| start).await, between)
+    }
+
+    /// Kills the agent, and starts another one in its place.
+    pub(crate) async fn another_agent(self) -> Self {
+        let address = self.agent.address("grpc").unwrap().to_string();
+        self.agent.kill().await.unwrap();
+        let start = agent(&address, &self.urls, &self.openai, self.folder.path());
+        Self { agent: start.start().await.unwrap(), ..self }
     }
 
     pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
@@ -149,6 +165,12 @@ pub(crate) fn url(executor: &Sleuth) -> String {
 
 pub(crate) async fn dial(executor: &Sleuth) -> ToolExecutorClient<Channel> {
     ToolExecutorClient::connect(url(executor)).await.unwrap()
+}
+
+fn agent(grpc: &str, urls: &str, openai: &ScriptedOpenAi, folder: &Path) -> Start {
+    let models = format!("gpt:\n  model: openai/gpt-4.1\n  api_key: sk-test\n  base_url: {}\n", openai.url());
+    let start = Start::new(["agent", "--grpc", grpc, "--executor", urls]);
+    start.env("SLEUTH_DATA_DIR", folder.join("agent")).models(&models).unwrap()
 }
 
 async fn executor(

@@ -95,6 +95,9 @@ pub struct Config {
     pub repl_memory: usize,
     /// How long an execution waits for a place. Default 60 s. `SLEUTH_EXECUTOR_QUEUE_TIME`, in seconds.
     pub queue_time: Duration,
+    /// How long it may take until the programs of a command can begin. Default 20 s. `SLEUTH_EXECUTOR_START_TIME`, in
+    /// seconds.
+    pub start_time: Duration,
     /// How long a command may write nothing. Default 300 s. `SLEUTH_EXECUTOR_IDLE_TIMEOUT`, in seconds.
     pub idle_timeout: Duration,
     /// Bytes that an execution may write in all. Default 1 GiB. `SLEUTH_EXECUTOR_OUTPUT_LIMIT`.
@@ -204,6 +207,7 @@ impl Config {
             repl_memory: number(get, "SLEUTH_REPL_MEMORY", 384 << 20)?,
             drain_time: seconds("SLEUTH_EXECUTOR_DRAIN_TIME", 20)?,
             queue_time: seconds("SLEUTH_EXECUTOR_QUEUE_TIME", 60)?,
+            start_time: seconds("SLEUTH_EXECUTOR_START_TIME", 20)?,
             idle_timeout: seconds("SLEUTH_EXECUTOR_IDLE_TIMEOUT", 300)?,
             output_limit: number(get, "SLEUTH_EXECUTOR_OUTPUT_LIMIT", 1 << 30)?,
             sandbox: Setting::from_env(get)?,

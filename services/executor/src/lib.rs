@@ -87,7 +87,8 @@ impl Executor {
         }
         let redaction = config.redact.as_deref().map(redact::Settings::load).transpose()?.unwrap_or_default();
         let (program, environment) = (config.launcher.clone(), config.environment.clone());
-        let mut launcher = process::Launcher::probe(program, environment, config.sandbox()).await?;
+        let mut launcher =
+            process::Launcher::probe(program, environment, config.sandbox(), config.start_time).await?;
         launcher.for_operator.clone_from(&config.operator_environment);
         let toolsets = match &config.toolsets {
             Some(path) => Toolsets::load(path, &|name| std::env::var(name).ok())?,

@@ -58,7 +58,7 @@ impl Trial {
     /// Finds out what sandbox there can be.
     pub async fn new(config: &Config) -> Result<Self, Unavailable> {
         let (program, environment) = (config.launcher.clone(), config.environment.clone());
-        let launcher = Launcher::probe(program, environment, config.sandbox()).await?;
+        let launcher = Launcher::probe(program, environment, config.sandbox(), config.start_time).await?;
         Ok(Self { launcher, output_bytes: config.output_bytes })
     }
 

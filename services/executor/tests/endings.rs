@@ -11,16 +11,16 @@ mod rig;
 
 use std::{
     os::unix::fs::PermissionsExt as _,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use executor::Config;
 use grants::{Decider, KeyRing, SigningKey, allow, sha256};
 use harness::process::{descendants, signal};
-use rig::{Rig, bash, config, finished, rest, unique, until};
+use rig::{Rig, bash, config, finished, processes_with, rest, unique, until};
 use wire::executor::{
-    Clock, Ending, ExactScope, ExecuteRequest, Finished, PlanRequest, ToolStatus, execute_event::Kind,
-    grant::Scope,
+    CancelRequest, Clock, Ending, ExactScope, ExecuteRequest, Finished, PlanRequest, ToolStatus,
+    execute_event::Kind, grant::Scope,
 };
 
 /// A command that a person has allowed, whatever it is.
@@ -117,26 +117,78 @@ async fn one_that_takes_all_memory_is_told_apart() {
     }
 }
 
-/// The launcher becomes one that never says anything.
+/// The launcher becomes one that is too slow.
 #[tokio::test]
 async fn one_that_cannot_be_started_in_time_says_so_and_has_not_run() {
     let folder = tempfile::tempdir().unwrap();
-    let launcher = folder.path().join("launch");
+    let (launcher, mark) = (folder.path().join("launch"), folder.path().join("mark"));
     let write = |text: &str| {
         let new = folder.path().join("new");
         std::fs::write(&new, text).unwrap();
         std::fs::set_permissions(&new, std::fs::Permissions::from_mode(0o700)).unwrap();
         std::fs::rename(&new, &launcher).unwrap();
     };
-    write(&format!("#!/bin/sh\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_sleuth-launch")));
+    let start = format!("exec {} \"$@\"\n", env!("CARGO_BIN_EXE_sleuth-launch"));
+    write(&format!("#!/bin/sh\n{start}"));
     let mut own = config();
     own.launcher = launcher.clone();
-    let mut rig = Rig::with(own).await;
+    own.start_time = Duration::from_secs(10);
+    let (mut rig, key) = trusting(own).await;
     assert_eq!(rig.bash("echo up").await.ending(), Ending::Exited);
-    write("#!/bin/sh\nexec sleep 60\n");
-    let end = rig.bash("kubectl get pods").await;
-    assert_eq!((end.ending(), end.clock()), (Ending::TimedOut, Clock::Start), "{end:?}");
-    assert!(end.error.contains("did not start"), "{end:?}");
+    let wait = format!("sleep 11.000{}", std::process::id());
+    write(&format!("#!/bin/sh\n{wait}\n{start}"));
+    let mut running = Vec::new();
+    let change = allowed(&mut rig, &key, &format!("touch {}", mark.display())).await;
+    for call in [bash(&unique(), "echo up"), bash(&unique(), "kubectl get pods"), change] {
+        running.push(rig.execute(call).await.unwrap());
+    }
+    for events in running {
+        let end = finished(&rest(events).await);
+        assert_eq!((end.ending(), end.clock()), (Ending::TimedOut, Clock::Start), "{end:?}");
+        assert!(end.error.contains("did not start in 10 seconds"), "{end:?}");
+    }
+    let gone = async {
+        while !processes_with(&wait).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), gone).await.expect("none of it is left");
+    assert!(!mark.exists());
+}
+
+/// What is cancelled while its launcher is slow has not run either.
+#[tokio::test]
+async fn one_that_is_cancelled_before_it_starts_never_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let (launcher, mark) = (folder.path().join("launch"), folder.path().join("mark"));
+    let (asked, go) = (folder.path().join("asked"), folder.path().join("go"));
+    let script = format!(
+        "#!/bin/sh\nif [ -e {go} ]; then touch {asked}; while [ -e {go} ]; do sleep 0.1; done; fi\nexec {} \"$@\"\n",
+        env!("CARGO_BIN_EXE_sleuth-launch"),
+        go = go.display(),
+        asked = asked.display(),
+    );
+    std::fs::write(&launcher, script).unwrap();
+    std::fs::set_permissions(&launcher, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut own = config();
+    own.launcher = launcher.clone();
+    let (mut rig, key) = trusting(own).await;
+    let change = allowed(&mut rig, &key, &format!("touch {}", mark.display())).await;
+    std::fs::write(&go, "").unwrap();
+    let events = rig.execute(change.clone()).await.unwrap();
+    let begun = async {
+        while !asked.exists() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), begun).await.expect("it is being started");
+    let cancel = CancelRequest { execution_id: change.execution_id, caller: None };
+    rig.client.cancel(cancel).await.unwrap();
+    let end = finished(&rest(events).await);
+    assert_eq!(end.ending(), Ending::Cancelled, "{end:?}");
+    std::fs::remove_file(&go).unwrap();
+    assert_eq!(rig.bash("echo up").await.ending(), Ending::Exited);
+    assert!(!mark.exists());
 }
 
 #[tokio::test]

@@ -171,14 +171,15 @@ async fn an_exact_grant_runs_its_call_once() {
 #[tokio::test]
 async fn anything_that_moved_voids_a_grant() {
     type Edit = fn(&mut Grant);
-    let edits: [(&str, Edit); 9] = [
+    let edits: [(&str, Edit); 10] = [
         ("has expired", |grant| grant.expires_at = in_seconds(-1)),
         ("until when", |grant| grant.expires_at = None),
         ("another account", |grant| grant.account = "other".to_owned()),
         ("another execution", |grant| exact(grant).execution_id = "other".to_owned()),
         ("another tool", |grant| exact(grant).tool = "other".to_owned()),
         ("another one than was shown", |grant| exact(grant).arguments_sha256 = sha256("{}").into()),
-        ("the policy has changed", |grant| exact(grant).policy_version = "older".to_owned()),
+        ("the policy has changed", |grant| exact(grant).policy_version.insert(0, 'x')),
+        ("for another executor", |grant| exact(grant).policy_version = "older".to_owned()),
         ("it is for elsewhere", |grant| exact(grant).target = "elsewhere".to_owned()),
         ("not for this one", |grant| *grant = standing(&["echo"])),
     ];
@@ -214,6 +215,25 @@ async fn a_used_grant_stays_used_after_a_restart() {
     world.restart().await;
     let end = world.execute(call).await;
     assert!(end.error.contains("it is used up"), "{}", end.error);
+}
+
+/// As far as the policy and the target go, the two are one.
+#[tokio::test]
+async fn of_two_executors_only_the_one_that_asked_takes_a_grant() {
+    let mut world = World::new().await;
+    let mut twin = trusting(&world.key, world.folder.path());
+    twin.state = world.folder.path().join("twin");
+    let mut twin = Rig::with(twin).await;
+    let (id, arguments) = (unique(), world.mark());
+    let grant = world.signed(&id, &arguments).await;
+    let call = ExecuteRequest { grant: grant.into(), ..request(&id, "bash", &arguments) };
+    for marks in [0, 1] {
+        let end = finished(&rest(twin.execute(call.clone()).await.unwrap()).await);
+        assert_eq!((end.ending(), world.marks()), (Ending::Refused, marks), "{}", end.error);
+        assert!(end.error.contains("another executor"), "{}", end.error);
+        assert_eq!(world.execute(call.clone()).await.ending(), Ending::Exited);
+        assert_eq!(world.marks(), 1);
+    }
 }
 
 #[tokio::test]

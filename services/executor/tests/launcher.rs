@@ -24,10 +24,19 @@ fn command(control: UnixStream) -> Command {
     command
 }
 
+/// Hands in a job, and lets it begin once all is ready for it.
+fn tell(control: &mut UnixStream, spec: &Value) {
+    writeln!(control, "{spec}").unwrap();
+    let mut word = [0];
+    control.read_exact(&mut word).unwrap();
+    assert_eq!(word, *b"\n");
+    control.write_all(&word).unwrap();
+}
+
 fn launch(spec: &Value) -> Launched {
     let (mut control, theirs) = UnixStream::pair().unwrap();
     let mut child = command(theirs).stdout(Stdio::piped()).spawn().unwrap();
-    writeln!(control, "{spec}").unwrap();
+    tell(&mut control, spec);
     let output = BufReader::new(child.stdout.take().unwrap());
     Launched { child, control: Some(control), output }
 }
@@ -104,6 +113,19 @@ fn each_way_to_end_is_told_apart() {
 }
 
 #[test]
+fn nothing_begins_without_the_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = folder.path().join("mark");
+    let (mut control, theirs) = UnixStream::pair().unwrap();
+    let mut child = command(theirs).stdout(Stdio::null()).spawn().unwrap();
+    writeln!(control, "{}", json!({"pipeline": [["touch", mark]], "merge_stderr": false})).unwrap();
+    control.read_exact(&mut [0]).unwrap();
+    drop(control);
+    child.wait().unwrap();
+    assert!(!mark.exists());
+}
+
+#[test]
 fn a_pipeline_passes_bytes_on() {
     let launched =
         launch(&json!({"pipeline": [["echo", "abc"], ["tr", "a-c", "x-z"]], "merge_stderr": false}));
@@ -155,7 +177,7 @@ fn parent_of_a_launcher() {
     let (mut control, theirs) = UnixStream::pair().unwrap();
     let mut child = command(theirs).spawn().unwrap();
     let spec = json!({"pipeline": [["bash", "-c", HARD_TO_KILL]], "merge_stderr": true});
-    writeln!(control, "{spec}").unwrap();
+    tell(&mut control, &spec);
     child.wait().unwrap();
 }
 

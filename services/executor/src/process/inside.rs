@@ -25,6 +25,7 @@ pub(super) fn main() -> io::Result<()> {
         Ok(place) => {
             // A change of identity takes it back.
             set_parent_process_death_signal(Some(Signal::KILL))?;
+            launcher::ready(&mut control)?;
             if job.interpreter {
                 return repl::serve(UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?));
             }
@@ -40,7 +41,7 @@ fn run(job: &Job, place: &sandbox::Place, control: &UnixStream) -> io::Result<Re
     let mut stages = Stages::start(&job.spec, place);
     while stages.run() {
         tree::reap(|pid, status| stages.record(pid, status))?;
-        if stages.run() && signals.wait(Some(control), None)? == Wake::Stop {
+        if stages.run() && signals.wait(&[control], None)? != Wake::Look {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
     }

@@ -6,12 +6,9 @@ use std::{
     process::Stdio,
 };
 
-use tokio::{net::UnixStream, process::Child, time::timeout};
+use tokio::{net::UnixStream, time::Instant};
 
-use super::{
-    Job, Launcher, Spec,
-    start::{START_TIME, start},
-};
+use super::{Job, Launcher, Spec, start::Started};
 use crate::sandbox::{Access, Network, Prepared, View};
 
 /// A running interpreter.
@@ -25,8 +22,7 @@ pub(crate) struct Interpreter {
 /// What keeps an interpreter alive. Dropping it ends the process.
 #[derive(Debug)]
 pub(crate) struct Life {
-    _control: UnixStream,
-    _child: Child,
+    _launcher: Started,
     _prepared: Prepared,
 }
 
@@ -34,14 +30,16 @@ impl Launcher {
     /// Starts one that sees programs and reaches nothing.
     pub(crate) async fn interpreter(&self) -> io::Result<Interpreter> {
         let access = Access { view: View::Private, network: Network::None, ..Access::default() };
-        let prepared = self.sandbox.prepare(&access)?;
+        let by = Instant::now() + self.start_time;
+        let prepared = self.prepare(&access, by).await?;
         let spec = Spec { access, ..Spec::nothing() };
         let job = Job { spec, confinement: prepared.confinement.clone(), interpreter: true };
         let (ours, theirs) = net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let output = (Stdio::from(OwnedFd::from(theirs)), Stdio::null());
-        let (child, control) = timeout(START_TIME, start(self.program(), &[], &job, output, None)).await??;
-        let life = Life { _control: control, _child: child, _prepared: prepared };
+        let mut launcher = Started::spawn(self.program(), &[], output)?;
+        launcher.begin(&job, None, by).await?;
+        let life = Life { _launcher: launcher, _prepared: prepared };
         Ok(Interpreter { channel: UnixStream::from_std(ours)?, life })
     }
 }

@@ -19,7 +19,7 @@ use rustix::{
 };
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use super::{Exit, JOB_BYTES, Job, Report, inside, tree};
+use super::{Exit, JOB_BYTES, Job, Report, WORD, inside, tree};
 use crate::sandbox;
 
 /// The first argument of a process that is to call [`main`].
@@ -88,33 +88,63 @@ fn hold(job: &Job, text: &[u8], control: &UnixStream, signals: &mut Signals) -> 
         .map(|child| Pid::from_child(&child))?;
     // It may have ended already: then its status tells.
     let _ = inner.write_all(text);
-    let ended = wait_for(child, control, signals)?;
+    let mut report = Vec::new();
+    let ended = wait_for(child, control, &inner, &mut report, signals)?;
     if !ended {
         // It may end in this moment.
         let _ = kill_process(child, Signal::KILL);
     }
-    let pause = || drop(signals.wait(None, Some(Duration::from_millis(10))));
+    let pause = || drop(signals.wait(&[], Some(Duration::from_millis(10))));
     tree::end_all(Instant::now() + KILL_TIME, |_, _| {}, pause)?;
 
     inner.set_nonblocking(true)?;
-    let mut report = Vec::new();
     let _ = inner.read_to_end(&mut report);
     let killed = || Report::Exits(vec![Exit::Signalled(Signal::KILL.as_raw()); job.spec.pipeline.len()]);
     Ok(serde_json::from_slice(&report).unwrap_or_else(|_| if ended { Report::Lost } else { killed() }))
 }
 
-/// Waits for the end of the process within. False if the order to end it came first.
-fn wait_for(child: Pid, control: &UnixStream, signals: &mut Signals) -> io::Result<bool> {
+/// Waits for the end of the process within, and passes words between it and the executor. False if the order to end
+/// it came first. `said` is the beginning of what the process within says.
+fn wait_for(
+    child: Pid,
+    mut control: &UnixStream,
+    mut inner: &UnixStream,
+    said: &mut Vec<u8>,
+    signals: &mut Signals,
+) -> io::Result<bool> {
+    let mut both = vec![control, inner];
     loop {
         let mut ended = false;
         tree::reap(|pid, _| ended |= pid == child)?;
         if ended {
             return Ok(true);
         }
-        if signals.wait(Some(control), None)? == Wake::Stop {
-            return Ok(false);
+        match signals.wait(&both, None)? {
+            Wake::Look => {}
+            Wake::Stop => return Ok(false),
+            Wake::Heard(0) => {
+                if !matches!(control.read(&mut [0]), Ok(1)) {
+                    return Ok(false);
+                }
+                // It may end in this moment.
+                let _ = inner.write_all(&[WORD]);
+            }
+            Wake::Heard(_) => {
+                // Either may be gone: then there is an end or an order to end.
+                let _ = inner.take(1).read_to_end(said);
+                if *said == [WORD] {
+                    let _ = control.write_all(&[WORD]);
+                }
+                both.truncate(1);
+            }
         }
     }
+}
+
+/// Within: says that all is ready, and waits until the programs may begin.
+pub(super) fn ready(control: &mut UnixStream) -> io::Result<()> {
+    control.write_all(&[WORD])?;
+    control.read_exact(&mut [0])
 }
 
 /// Signals, as sockets that `poll` can wait for.
@@ -127,8 +157,10 @@ pub(super) struct Signals {
 pub(super) enum Wake {
     /// A child ended, or the time is up.
     Look,
-    /// A signal asks for the end, or the executor is gone.
+    /// A signal asks for the end.
     Stop,
+    /// This socket has something to be read, or was closed.
+    Heard(usize),
 }
 
 impl Signals {
@@ -149,25 +181,25 @@ impl Signals {
         Ok(Self { child, stop: None })
     }
 
-    /// Waits for a child's end, and with `control` for a request to stop as well.
-    pub(super) fn wait(
-        &mut self,
-        control: Option<&UnixStream>,
-        at_most: Option<Duration>,
-    ) -> io::Result<Wake> {
+    /// Waits for a child's end, and where there are sockets also for these and for a request to stop.
+    pub(super) fn wait(&mut self, sockets: &[&UnixStream], at_most: Option<Duration>) -> io::Result<Wake> {
         let timeout = at_most.and_then(|time| Timespec::try_from(time).ok());
-        let mut fds = vec![PollFd::new(&self.child, PollFlags::IN)];
-        if let Some(control) = control {
-            fds.extend(self.stop.iter().chain([control]).map(|socket| PollFd::new(socket, PollFlags::IN)));
-        }
+        let stop = self.stop.as_ref().filter(|_| !sockets.is_empty());
+        let watched = stop.into_iter().chain(sockets.iter().copied());
+        let mut fds: Vec<_> =
+            [&self.child].into_iter().chain(watched).map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        let stop = fds.iter().skip(1).any(|fd| !fd.revents().is_empty());
+        let heard = fds.iter().skip(1).position(|fd| !fd.revents().is_empty());
+        let stops = usize::from(stop.is_some());
         drop(fds);
         // What is left in the socket only makes the next wait short.
         let _ = self.child.read(&mut [0; 256]);
-        Ok(if stop { Wake::Stop } else { Wake::Look })
+        Ok(match heard {
+            None => Wake::Look,
+            Some(first) => first.checked_sub(stops).map_or(Wake::Stop, Wake::Heard),
+        })
     }
 }

@@ -6,7 +6,9 @@
 //! the thread that spawned it, and a runtime's threads come and go.)
 //!
 //! The launcher starts itself once more within the sandbox, as the parent of the programs. That process dies with
-//! the launcher, and where it has a process namespace all programs die with it.
+//! the launcher, and where it has a process namespace all programs die with it. When all is ready for the programs it
+//! says so with a [`WORD`], which the launcher passes on, and waits for the executor's before it starts them: what was
+//! not given the word in time has certainly not begun.
 
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +95,9 @@ pub(crate) enum Exit {
     /// It could not be started.
     NotStarted(String),
 }
+
+/// What says that all is ready, and what allows to begin. A report may begin with it.
+const WORD: u8 = b'\n';
 
 /// The longest job that a launcher reads.
 const JOB_BYTES: u64 = 4 << 20;

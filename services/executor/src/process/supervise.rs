@@ -9,19 +9,16 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    process::Child,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Capture, Exit, Job, Meter, Report, Spec, memory,
-    start::{Opener, START_TIME, piped, start, try_confinement},
-    stream::{DRAIN_TIME, Stream},
-    tree,
+    start::{Opener, Started, piped, try_confinement},
+    stream::Stream,
 };
 use crate::redact::Masker;
 use crate::sandbox::{Access, Layer, Level, Network, Prepared, Sandbox, Setting, Unavailable, View};
@@ -41,6 +38,8 @@ pub(crate) struct Launcher {
     /// What the operator's own programs get beside it.
     pub(crate) for_operator: Vec<(OsString, OsString)>,
     pub(crate) sandbox: Sandbox,
+    /// How long it may take until the programs of a command can begin.
+    pub(super) start_time: Duration,
 }
 
 /// Where output came from.
@@ -129,10 +128,12 @@ impl Launcher {
         program: PathBuf,
         environment: Vec<(OsString, OsString)>,
         setting: Setting,
+        start_time: Duration,
     ) -> Result<Self, Unavailable> {
-        let attempt = |confinement, access| try_confinement(&program, &environment, confinement, access);
+        let attempt =
+            |confinement, access| try_confinement(&program, &environment, confinement, access, start_time);
         let sandbox = Sandbox::probe(setting, attempt).await?;
-        Ok(Self { program, environment, for_operator: Vec::new(), sandbox })
+        Ok(Self { program, environment, for_operator: Vec::new(), sandbox, start_time })
     }
 
     pub(super) fn program(&self) -> &Path {
@@ -216,44 +217,54 @@ impl Launcher {
         mut watch: Watch,
         mut seen: impl FnMut(Source, u64, &[u8]),
     ) -> Outcome {
-        let prepared = match self.sandbox.prepare(&spec.access) {
+        let by = Instant::now() + self.start_time;
+        let prepared = match self.prepare(&spec.access, by).await {
             Ok(prepared) => prepared,
-            Err(error) => return Outcome::not_started(format!("the sandbox: {error}"), None),
+            Err(error) => return self.not_started("the sandbox", &error),
         };
         let job = Job { spec: spec.clone(), confinement: prepared.confinement.clone(), interpreter: false };
         let kills_before = memory::kills();
         let environment = self.environment(spec.access.view);
-        let started = timeout(START_TIME, start(&self.program, &environment, &job, piped(), open)).await;
-        let (mut child, mut control) = match started {
-            Ok(Ok(started)) => started,
-            Ok(Err(error)) => return Outcome::not_started(format!("the launcher: {error}"), None),
-            Err(late) => {
-                let trouble = Some(Trouble::Late(START_TIME));
-                return Outcome::not_started(format!("the launcher: {late}"), trouble);
+        let mut started = match Started::spawn(&self.program, &environment, piped()) {
+            Ok(started) => started,
+            Err(error) => return self.not_started("the launcher", &error),
+        };
+        let begun = tokio::select! {
+            begun = started.begin(&job, open, by) => begun,
+            () = stop.cancelled() => Err(io::ErrorKind::Interrupted.into()),
+        };
+        let mut report = match begun {
+            Ok(report) => report,
+            Err(error) => {
+                started.end();
+                started.reap(Vec::new()).await;
+                return self.not_started("the launcher", &error);
             }
         };
-        let mut stdout = Stream::new(Source::Stdout, child.stdout.take(), keep);
-        let mut stderr = Stream::new(Source::Stderr, child.stderr.take(), keep.min(STDERR_BYTES));
-        let mut report = Vec::new();
+        if let Some(meter) = &watch.meter {
+            meter.begin();
+        }
+        let mut stdout = Stream::new(Source::Stdout, started.child.stdout.take(), keep);
+        let mut stderr = Stream::new(Source::Stderr, started.child.stderr.take(), keep.min(STDERR_BYTES));
         let mut phase = Phase::Running;
 
         while phase != Phase::Reported || stdout.is_open() || stderr.is_open() {
             tokio::select! {
                 () = stdout.read(), if stdout.is_open() => stdout.deliver(&mut watch, &mut seen),
                 () = stderr.read(), if stderr.is_open() => stderr.deliver(&mut watch, &mut seen),
-                read = control.read_buf(&mut report), if phase != Phase::Reported => {
+                read = started.control.read_buf(&mut report), if phase != Phase::Reported => {
                     if !matches!(read, Ok(1..)) {
                         phase = Phase::Reported;
                     }
                 }
                 () = stop.cancelled(), if phase == Phase::Running => {
                     phase = Phase::Stopping(Instant::now() + STOP_TIME);
-                    resume(&child);
-                    let _ = control.shutdown().await;
+                    started.resume();
+                    let _ = started.control.shutdown().await;
                 }
                 () = overdue(phase) => {
                     phase = Phase::Reported;
-                    end_from_here(&mut child);
+                    started.end();
                 }
             }
             if phase == Phase::Reported {
@@ -273,7 +284,7 @@ impl Launcher {
             Ok(Report::Lost) | Err(_) => Vec::new(),
         };
         let trouble = exits.is_empty().then_some(Trouble::Lost);
-        let exits = reap(child, exits).await;
+        let exits = started.reap(exits).await;
         let Prepared { confinement, level, group, .. } = prepared;
         Outcome {
             out_of_memory: match group {
@@ -289,22 +300,18 @@ impl Launcher {
             layers: confinement.layers.into_iter().map(Layer::name).collect(),
         }
     }
-}
 
-/// Waits for the launcher, which has reported or was killed. Without a report its own end counts.
-async fn reap(mut child: Child, exits: Vec<Exit>) -> Vec<Exit> {
-    let ended = timeout(DRAIN_TIME, child.wait()).await;
-    if !exits.is_empty() {
-        return exits;
+    /// Prepares a sandbox where blocking is fine.
+    pub(super) async fn prepare(&self, access: &Access, by: Instant) -> io::Result<Prepared> {
+        let (sandbox, access) = (self.sandbox.clone(), access.clone());
+        let prepared = tokio::task::spawn_blocking(move || sandbox.prepare(&access));
+        timeout_at(by, prepared).await?.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
-    vec![match ended {
-        Ok(Ok(status)) => match std::os::unix::process::ExitStatusExt::signal(&status) {
-            Some(signal) => Exit::Signalled(signal),
-            None => Exit::NotStarted(format!("the launcher gave up: {status}")),
-        },
-        Ok(Err(error)) => Exit::NotStarted(format!("the launcher: {error}")),
-        Err(_) => Exit::NotStarted("the launcher does not end".to_owned()),
-    }]
+
+    fn not_started(&self, what: &str, error: &io::Error) -> Outcome {
+        let late = error.kind() == io::ErrorKind::TimedOut;
+        Outcome::not_started(format!("{what}: {error}"), late.then_some(Trouble::Late(self.start_time)))
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -319,22 +326,4 @@ async fn overdue(phase: Phase) {
         Phase::Stopping(deadline) => sleep_until(deadline).await,
         Phase::Running | Phase::Reported => std::future::pending().await,
     }
-}
-
-fn pid(child: &Child) -> Option<Pid> {
-    child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
-}
-
-/// A program may have stopped its launcher, which must run to end it.
-fn resume(child: &Child) {
-    if let Some(pid) = pid(child) {
-        let _ = kill_process(pid, Signal::CONT);
-    }
-}
-
-fn end_from_here(child: &mut Child) {
-    if let Some(pid) = pid(child) {
-        tree::kill_descendants(pid);
-    }
-    let _ = child.start_kill();
 }

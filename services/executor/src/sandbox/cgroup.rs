@@ -6,12 +6,14 @@ use std::{
     time::Duration,
 };
 
-use super::mounts;
+use super::{base, mounts};
 
+/// How the names of groups begin.
+const PREFIX: &str = "sleuth-";
 /// Microseconds over which processor time is shared out.
 const PERIOD: u64 = 100_000;
 /// How often, and with which pause, a group is removed whose last process is just ending.
-const TRIES: u32 = 50;
+const TRIES: u32 = 250;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a tree may use.
@@ -57,8 +59,20 @@ impl Hierarchy {
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 
+    /// Removes the groups that killed executors left. One in which something runs cannot be removed.
+    pub(super) fn sweep(&self) {
+        let parents = match self {
+            Self::Unified(parent) => vec![parent],
+            Self::Separate { memory, pids, cpu } => vec![memory, pids, cpu],
+        };
+        for left in parents.into_iter().flat_map(|parent| base::left(parent, PREFIX)) {
+            let _ = fs::remove_dir(left);
+        }
+    }
+
     /// Makes a group with limits.
     pub(super) fn group(&self, name: &str, limits: Limits) -> io::Result<Group> {
+        let name = &[PREFIX, name].concat();
         let quota = limits.cpus * PERIOD;
         let (memory, processes) = (limits.memory.to_string(), limits.processes.to_string());
         let mut group = Group { directories: Vec::new() };

@@ -7,6 +7,8 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
 };
 
+use rustix::fs::{FileType, fstat};
+
 use super::Network;
 
 /// The newest rights that are handled; an older kernel knows fewer.
@@ -64,7 +66,9 @@ fn allow(
 ) -> Result<RulesetCreated, RulesetError> {
     let Ok(fd) = PathFd::new(place) else { return Ok(rules) };
     // Rights that only directories have are an error on files.
-    let access = if place.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
+    let is_folder =
+        fstat(&fd).is_ok_and(|about| FileType::from_raw_mode(about.st_mode) == FileType::Directory);
+    let access = if is_folder { access } else { access & AccessFs::from_file(NEWEST) };
     if access.is_empty() {
         return Ok(rules);
     }

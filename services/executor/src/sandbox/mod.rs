@@ -2,10 +2,12 @@
 //!
 //! * `level`: the layers, and how much they come to
 //! * `setting`, `probe`: what the operator wants, and what this machine can do
+//! * `base`: the executor's directory, and what others left of theirs
 //! * `confinement`: what one command gets of it; `enter`: the order in which it is applied
 //! * `namespaces`, `gate`, `mounts`, `root`, `hidden`, `landlock`, `seccomp`, `rlimits`, `privileges`, `cgroup`:
 //!   one mechanism each
 
+mod base;
 mod cgroup;
 mod confinement;
 mod enter;

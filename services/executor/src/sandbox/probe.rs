@@ -6,8 +6,8 @@ use rustix::process::geteuid;
 use tempfile::TempDir;
 
 use super::{
-    Confinement, Group, Layer, Layers, Level, Minimum, Network, Refused, Setting, View, cgroup::Hierarchy,
-    confinement::Access,
+    Confinement, Group, Layer, Layers, Level, Minimum, Network, Refused, Setting, View, base::Base,
+    cgroup::Hierarchy, confinement::Access,
 };
 
 /// Why an executor that must be confined does not start.
@@ -31,6 +31,9 @@ pub enum Unavailable {
         /// What stands against it.
         why: String,
     },
+    /// It could not be found out what there is: too little is not taken for all.
+    #[error("a command could not be tried in a sandbox: {0}")]
+    Untried(#[source] io::Error),
     /// No private directory could be made.
     #[error("no directory for what commands write: {0}")]
     Base(#[from] io::Error),
@@ -48,7 +51,7 @@ struct Inner {
     host: Layers,
     missing: BTreeMap<Layer, String>,
     hierarchy: Option<Hierarchy>,
-    base: TempDir,
+    base: Base,
 }
 
 /// What one command gets, for as long as it runs.
@@ -68,9 +71,9 @@ impl Sandbox {
         attempt: impl Fn(Confinement, Access) -> F,
     ) -> Result<Self, Unavailable>
     where
-        F: Future<Output = Result<(), Refused>>,
+        F: Future<Output = io::Result<Result<(), Refused>>>,
     {
-        let base = tempfile::Builder::new().prefix("sleuth-work-").tempdir()?;
+        let base = Base::new()?;
         let mut inner = Inner {
             setting,
             private: Layers::new(),
@@ -92,10 +95,13 @@ impl Sandbox {
                 wanted.remove(&Layer::UserNamespace);
             }
             match Hierarchy::find(inner.setting.cgroup.as_deref()) {
-                Ok(hierarchy) => inner.hierarchy = Some(hierarchy),
+                Ok(hierarchy) => {
+                    hierarchy.sweep();
+                    inner.hierarchy = Some(hierarchy);
+                }
                 Err(error) => inner.drop(&mut wanted, Layer::Cgroup, &error.to_string()),
             }
-            inner.private = inner.settle(View::Private, wanted, &attempt).await;
+            inner.private = inner.settle(View::Private, wanted, &attempt).await?;
             let mut for_host = inner.private.clone();
             for_host.remove(&Layer::Proc);
             // There, every owner but this one would look like nobody: not what someone who looks for faults should see.
@@ -106,7 +112,7 @@ impl Sandbox {
                     *layer != Layer::Namespaces && !Layer::Namespaces.carries().contains(layer)
                 });
             }
-            inner.host = inner.settle(View::Host, for_host, &attempt).await;
+            inner.host = inner.settle(View::Host, for_host, &attempt).await?;
         }
         inner.check()?;
         Ok(Self(Arc::new(inner)))
@@ -159,19 +165,25 @@ impl Inner {
         view: View,
         wanted: Layers,
         attempt: &impl Fn(Confinement, Access) -> F,
-    ) -> Layers
+    ) -> Result<Layers, Unavailable>
     where
-        F: Future<Output = Result<(), Refused>>,
+        F: Future<Output = io::Result<Result<(), Refused>>>,
     {
         let mut layers = wanted;
         loop {
             let access = Access { view, network: Network::None, ..Access::default() };
             let refused = match self.prepare(layers.clone(), &access) {
-                Ok(prepared) => match attempt(prepared.confinement.clone(), access).await {
-                    Ok(()) => return layers,
-                    Err(refused) => refused,
-                },
-                Err(error) => Refused { layer: Layer::Cgroup, why: error.to_string() },
+                Ok(prepared) => {
+                    let tried = attempt(prepared.confinement.clone(), access).await;
+                    match tried.map_err(Unavailable::Untried)? {
+                        Ok(()) => return Ok(layers),
+                        Err(refused) => refused,
+                    }
+                }
+                Err(error) if layers.contains(&Layer::Cgroup) => {
+                    Refused { layer: Layer::Cgroup, why: error.to_string() }
+                }
+                Err(error) => return Err(error.into()),
             };
             // A process that is user 0 without its rights has them in a user namespace.
             if refused.layer == Layer::Namespaces
@@ -182,7 +194,7 @@ impl Inner {
             }
             if !layers.contains(&refused.layer) {
                 // Nothing that can be left out: the programs themselves do not start.
-                return Layers::new();
+                return Ok(Layers::new());
             }
             self.drop(&mut layers, refused.layer, &refused.why);
         }
@@ -250,7 +262,7 @@ impl Inner {
         let name = uuid::Uuid::now_v7().simple().to_string();
         let group = match &self.hierarchy {
             Some(hierarchy) if layers.contains(&Layer::Cgroup) => {
-                Some(hierarchy.group(&format!("sleuth-{name}"), self.setting.limits)?)
+                Some(hierarchy.group(&name, self.setting.limits)?)
             }
             _ => None,
         };

@@ -12,7 +12,6 @@ use std::{
 
 use rustix::{
     fs::{Mode, OFlags, open},
-    io::Errno,
     mount::{
         MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
         mount_change, mount_move, unmount,
@@ -75,7 +74,7 @@ pub(super) fn private(base: &Path, owner: u32, proc: bool, workspace: Option<&Pa
     let workspace = workspace.map(Kept::open).transpose()?;
     scratch(base, "mode=755")?;
     for source in private_sources() {
-        show(&source, base)?;
+        unless_gone(show(&source, base))?;
     }
     let devices = base.join("dev");
     make_devices(&devices, DEVICES)?;
@@ -121,18 +120,11 @@ pub(super) fn host(
     let way = base.join("way");
     for place in hidden {
         let leads_there = workspace.as_ref().and_then(|kept| kept.path.strip_prefix(place).ok());
-        let cover = match leads_there {
-            Some(rest) => {
-                fs::create_dir_all(way.join(rest))?;
-                &way
-            }
-            None if place.is_dir() => &folder,
-            None => &file,
-        };
-        match mount_bind(cover, place) {
-            // Others end and take their directories with them.
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(error) => return Err(error.into()),
+        if let Some(rest) = leads_there {
+            fs::create_dir_all(way.join(rest))?;
+            mount_bind(&way, place)?;
+        } else {
+            unless_gone(cover(place, &folder, &file))?;
         }
     }
     fs::create_dir(&devices)?;
@@ -146,6 +138,17 @@ pub(super) fn host(
     }
     chdir("/")?;
     Ok(base.to_owned())
+}
+
+/// Mounts over a place what nobody can read.
+fn cover(place: &Path, folder: &Path, file: &Path) -> io::Result<()> {
+    let cover = if fs::symlink_metadata(place)?.is_dir() { folder } else { file };
+    Ok(mount_bind(cover, place)?)
+}
+
+/// The host goes on meanwhile: what is not there any more needs nothing.
+fn unless_gone(done: io::Result<()>) -> io::Result<()> {
+    done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 /// A directory of the host, held while the tree around it changes.
@@ -215,7 +218,7 @@ fn make_devices(at: &Path, names: &[&str]) -> io::Result<()> {
         let (from, to) = (Path::new("/dev").join(name), at.join(name));
         if from.exists() {
             fs::File::create(&to)?;
-            mount_bind(&from, &to)?;
+            unless_gone(mount_bind(&from, &to).map_err(Into::into))?;
         }
     }
     for (name, target) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {

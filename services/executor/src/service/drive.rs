@@ -17,7 +17,7 @@ use super::{
     execution::Execution,
     executions::Key,
     judge::{Judge, Judged, Standing},
-    records::{Beginning, Begun, Records},
+    records::{Beginning, Begun, Records, on_disk},
     stop::Stop,
 };
 use crate::{
@@ -116,7 +116,17 @@ impl Permitted<'_> {
 /// Places for calls that run at the same time.
 pub(super) fn places(capacity: usize) -> Semaphore {
     metrics::gauge!(CAPACITY).set(u32::try_from(capacity).unwrap_or(u32::MAX));
+    // Whoever looks before the first call sees that there is none.
+    for gauge in [WAITING, RUNNING] {
+        metrics::gauge!(gauge).increment(0.0);
+    }
     Semaphore::new(capacity)
+}
+
+/// The right of a call to run now.
+pub(super) struct Place<'a> {
+    _permit: SemaphorePermit<'a>,
+    _running: Counted,
 }
 
 impl Workshop {
@@ -132,7 +142,7 @@ impl Workshop {
     /// What is known of a call that may change something and was begun before.
     pub(super) async fn begun(&self, key: &Key) -> Option<Begun> {
         let (records, key) = (self.records.clone(), key.clone());
-        tokio::task::spawn_blocking(move || records.begun(&key)).await.ok().flatten()
+        on_disk(move || Ok::<_, io::Error>(records.begun(&key))).await.ok().flatten()
     }
 
     /// Without the secrets in its texts.
@@ -205,13 +215,13 @@ impl Workshop {
         permitted: &Permitted<'_>,
         invocation: &str,
         stopped: Pin<&mut impl Future<Output = Stop>>,
-    ) -> Result<SemaphorePermit<'_>, Box<Finished>> {
+    ) -> Result<Place<'_>, Box<Finished>> {
         let (waiting, asked) = (Counted::new(WAITING), Instant::now());
         let place = tokio::select! {
             biased;
             stop = stopped => return Err(never_ran(invocation, stop).into()),
             place = timeout(self.limits.queue_time, self.places.acquire()) => match place {
-                Ok(Ok(place)) => place,
+                Ok(Ok(permit)) => Place { _permit: permit, _running: Counted::new(RUNNING) },
                 Ok(Err(_)) => return Err(never_ran(invocation, Stop::Cancelled).into()),
                 Err(_) => return Err(never_ran(invocation, Stop::Queued(self.limits.queue_time)).into()),
             },
@@ -223,8 +233,7 @@ impl Workshop {
         }
         let (records, key, instance) =
             (self.records.clone(), permitted.order.key.clone(), self.instance.clone());
-        let noted = tokio::task::spawn_blocking(move || records.begin(&key, &instance)).await;
-        match noted.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        match on_disk(move || records.begin(&key, &instance)).await {
             Ok(Beginning::Noted) => Ok(place),
             Ok(Beginning::Before(begun)) => Err(begun_before(&begun).into()),
             Err(error) => {
@@ -243,8 +252,7 @@ impl Workshop {
             return;
         }
         let (records, key) = (self.records.clone(), key.clone());
-        let noted = tokio::task::spawn_blocking(move || records.end(&key, ending, exit_code)).await;
-        match noted.unwrap_or_else(|error| Err(io::Error::other(error))) {
+        match on_disk(move || records.end(&key, ending, exit_code)).await {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 tracing::warn!(%error, "how a call ended could not be noted");
             }
@@ -308,7 +316,6 @@ impl Workshop {
             Err(finished) => return *finished,
         };
         let queued = elapsed(permitted.execution.started.elapsed());
-        let _running = Counted::new(RUNNING);
         let (kill, meter) = (CancellationToken::new(), Arc::new(Meter::new()));
         let suspicion = permitted.suspicion(&run.invocation);
         let launched = run.specs.iter().enumerate().map(|(command, spec)| {

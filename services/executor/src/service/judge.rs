@@ -12,7 +12,7 @@ use grants::KeyRing;
 use super::{
     executions::Key,
     permission::{self, Void},
-    records::{Records, hex},
+    records::{Records, hex, on_disk},
     target::Targets,
 };
 use crate::{
@@ -30,6 +30,7 @@ pub(super) struct Judge {
     pub(super) settings: Arc<Settings>,
     pub(super) targets: Targets,
     pub(super) keys: KeyRing,
+    /// Of the policy, with where grants for it are noted.
     pub(super) policy_version: String,
     /// What a permission may let run here.
     pub(super) lifts: Lifts,
@@ -120,7 +121,7 @@ impl Judge {
         let (key, tool, arguments_json) = (key.clone(), tool.to_owned(), arguments_json.to_owned());
         let (keys, records, policy_version) =
             (self.keys.clone(), records.clone(), self.policy_version.clone());
-        let taken = tokio::task::spawn_blocking(move || {
+        on_disk(move || {
             let call = permission::Call {
                 key: &key,
                 tool: &tool,
@@ -129,8 +130,8 @@ impl Judge {
                 target: &target,
             };
             permission::take(&grant, &call, &keys, &records, now())
-        });
-        taken.await.unwrap_or_else(|error| Err(std::io::Error::other(error).into()))
+        })
+        .await
     }
 }
 

@@ -97,15 +97,16 @@ impl Service {
         let instance = catalogue.instance().to_owned();
         let workspaces = Arc::clone(&settings.site.workspaces);
         let interpreters = Arc::new(Interpreters::new(config.repl()));
+        let records = Records::new(config.state.clone());
         let workshop = Workshop {
             judge: Judge {
                 targets: Targets::new(config.kubernetes.source.paths().to_vec(), config.cluster.clone()),
                 keys: config.grant_keys.clone(),
-                policy_version,
+                policy_version: permission::version(&policy_version, &records.place()),
                 lifts: config.lifts,
                 settings: Arc::new(settings),
             },
-            records: Records::new(config.state.clone()),
+            records,
             redactor,
             launcher,
             interpreters: Arc::clone(&interpreters),

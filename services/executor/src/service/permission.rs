@@ -39,12 +39,24 @@ pub(super) enum Void {
     Arguments,
     #[error("the policy has changed since")]
     Policy,
+    #[error("it is for another executor, where it is noted whether it was used")]
+    Elsewhere,
     #[error("it is for {shown}, and the call would touch {now}")]
     Target { shown: String, now: String },
     #[error("it is used up")]
     Used,
     #[error("that it is used cannot be noted: {0}")]
     Unnoted(#[from] std::io::Error),
+}
+
+/// What a grant must name of those that judge: the version of the policy, and where grants for it are noted. Of several
+/// executors with one policy, so only those accept a grant that see whether it was used.
+pub(super) fn version(policy: &str, place: &str) -> String {
+    format!("{policy}@{place}")
+}
+
+fn place(version: &str) -> Option<&str> {
+    version.split_once('@').map(|(_, place)| place)
 }
 
 /// Takes a person's permission for one call, which uses it up.
@@ -77,6 +89,9 @@ fn covers(scope: &ExactScope, call: &Call<'_>) -> Result<(), Void> {
     }
     if scope.arguments_sha256 != grants::sha256(call.arguments_json) {
         return Err(Void::Arguments);
+    }
+    if place(&scope.policy_version) != place(call.policy_version) {
+        return Err(Void::Elsewhere);
     }
     if scope.policy_version != call.policy_version {
         return Err(Void::Policy);

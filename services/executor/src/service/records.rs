@@ -12,12 +12,31 @@ use std::{
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use tempfile::NamedTempFile;
+use tokio::{task::spawn_blocking, time::timeout};
+use uuid::Uuid;
 use wire::executor::Ending;
 
 use super::executions::Key;
 
 /// How long records are kept. A call that comes again after that is a new one.
 const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// How long the disk may take.
+const DISK_TIME: Duration = Duration::from_secs(30);
+
+/// Asks the disk where blocking is fine. One that hangs is not waited for.
+pub(super) async fn on_disk<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<io::Error> + Send + 'static,
+{
+    match timeout(DISK_TIME, spawn_blocking(work)).await {
+        Ok(Ok(done)) => done,
+        Ok(Err(error)) => Err(io::Error::other(error).into()),
+        Err(late) => Err(io::Error::from(late).into()),
+    }
+}
 
 /// Where records are kept.
 #[derive(Clone, Debug)]
@@ -64,6 +83,26 @@ impl Records {
             }
         }
         records
+    }
+
+    /// The name of this place: a grant says that it is to be used here, and here it is noted. Where nothing can be
+    /// noted it is another one each time, and no grant counts anyway.
+    pub(super) fn place(&self) -> String {
+        let (path, new) = (self.folder.join("place"), Uuid::new_v4().simple().to_string());
+        let known = || fs::read_to_string(&path).ok();
+        known().or_else(|| self.settle(&path, &new).ok().and_then(|()| known())).unwrap_or(new)
+    }
+
+    fn settle(&self, path: &Path, name: &str) -> io::Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let mut file = NamedTempFile::new_in(&self.folder)?;
+        file.write_all(name.as_bytes())?;
+        file.as_file().sync_all()?;
+        match file.persist_noclobber(path) {
+            // Another executor was first.
+            Err(late) if late.error.kind() != ErrorKind::AlreadyExists => Err(late.error),
+            Ok(_) | Err(_) => File::open(&self.folder)?.sync_all(),
+        }
     }
 
     /// Notes that a call begins that may change something. The note is on the disk when this returns.
@@ -161,6 +200,8 @@ mod tests {
         let ended = open().begun(&key("x")).unwrap().ended.unwrap();
         assert_eq!((ended.ending, ended.exit_code), (Ending::Exited.into(), Some(3)));
         assert!(open().begun(&key("../x")).is_none());
+        assert_eq!(open().place(), open().place());
+        assert_ne!(open().place(), Records::new(folder.path().join("other")).place());
     }
 
     #[test]

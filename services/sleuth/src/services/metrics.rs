@@ -15,6 +15,7 @@ pub(crate) async fn serve(
     let Listener::Tcp(listener) = address.parse::<Address>()?.listen(true).await? else {
         anyhow::bail!("metrics are served over TCP: write HOST:PORT");
     };
+    tracing::info!(address = %listener.local_addr()?, "metrics are served");
     let router = Router::new()
         .route("/healthz", get(async || r#"{"status":"healthy"}"#))
         .route("/metrics", get(async move || metrics()));
