@@ -4,7 +4,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use grants::{Decider, SigningKey, allow, sha256};
@@ -17,10 +17,9 @@ use wire::executor::{
 
 type Client = ToolExecutorClient<tonic::transport::Channel>;
 
-/// The moments at which the executor is killed, in milliseconds after it was asked to run something.
+/// The moments at which the executor is killed, after it was asked to run something.
 const SEEDS: std::ops::Range<u64> = 0..24;
-const LATEST: u64 = 90;
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 struct World {
     key: SigningKey,
@@ -100,15 +99,19 @@ async fn run(client: &mut Client, request: ExecuteRequest) -> Option<Finished> {
 async fn a_killed_executor_runs_no_change_twice_and_says_what_is_in_doubt() {
     let world = World { key: SigningKey::generate().unwrap(), folder: tempfile::tempdir().unwrap() };
     let (mut executor, mut client) = world.start().await;
+    let undisturbed = world.change(&mut client, SEEDS.end).await;
+    let asked = Instant::now();
+    run(&mut client, undisturbed).await.unwrap();
+    let usual = asked.elapsed();
     let mut doubtful = 0;
     for seed in SEEDS {
         let change = world.change(&mut client, seed).await;
         let read = call(&format!("read-{seed}"), "echo read; sleep 0.05");
         let mut other = client.clone();
-        let moment = fastrand::Rng::with_seed(seed).u64(0..LATEST);
+        let moment = usual.mul_f64(1.25 * fastrand::Rng::with_seed(seed).f64());
         let (first, first_read, killed) =
             tokio::join!(run(&mut client, change.clone()), run(&mut other, read.clone()), async {
-                tokio::time::sleep(Duration::from_millis(moment)).await;
+                tokio::time::sleep(moment).await;
                 executor.kill().await
             });
         killed.unwrap();

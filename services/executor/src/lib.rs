@@ -123,7 +123,7 @@ impl Executor {
         let starting = Catalogue::start(&settings, &launcher, toolsets, config.toolset_refresh);
         // Large, and whoever builds an executor carries it.
         let catalogue = Box::pin(starting).await;
-        let service = Service::new(&config, settings, version, launcher, redactor, catalogue);
+        let service = Service::new(&config, settings, &version, launcher, redactor, catalogue);
         Ok(Self { service: Arc::new(service), sandbox })
     }
 

@@ -81,7 +81,7 @@ impl Service {
     pub(crate) fn new(
         config: &Config,
         settings: Settings,
-        policy_version: String,
+        policy_version: &str,
         launcher: Launcher,
         redactor: Redactor,
         catalogue: Catalogue,
@@ -102,7 +102,7 @@ impl Service {
             judge: Judge {
                 targets: Targets::new(config.kubernetes.source.paths().to_vec(), config.cluster.clone()),
                 keys: config.grant_keys.clone(),
-                policy_version: permission::version(&policy_version, &records.place()),
+                policy_version: permission::version(policy_version, &records.place()),
                 lifts: config.lifts,
                 settings: Arc::new(settings),
             },
