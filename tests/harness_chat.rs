@@ -12,6 +12,8 @@ mod bytes;
 mod code;
 #[path = "harness_chat/files.rs"]
 mod files;
+#[path = "harness_chat/grpc.rs"]
+mod grpc;
 #[path = "harness_chat/readme.rs"]
 mod readme;
 #[path = "harness_chat/replicas.rs"]
@@ -21,7 +23,7 @@ mod tree;
 
 use serde_json::{Value, json};
 
-use bench::{Bench, Chat, steps};
+use bench::{Bench, Chat, bash, call, steps};
 
 #[tokio::test]
 async fn a_change_waits_for_a_person_and_runs_once_it_is_allowed() {
@@ -124,4 +126,17 @@ async fn an_agent_that_waits_does_not_hold_up_the_others() {
     for start in &starts[1..] {
         assert!(calls.iter().any(|call| call.data["id"] == start.data["parentId"]), "{start:?}");
     }
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_decides_about_in_time_is_denied() {
+    let bench = Bench::with(|start, _| start.arg("--decision-seconds").arg("1")).await;
+    let stuck = call("bash", json!({"command": "tail -f /dev/null", "timeout": 600}));
+    let mut chat = bench.open(&json!({"steps": [[bash("mkdir one")], [stuck]]}), None).await;
+    let relay = chat.until("relay").await.unwrap();
+    chat.until("tool_call").await.expect("the model goes on");
+    let denied = json!({"status": "denied", "reason": "Not run: nobody decided about this call in time."});
+    assert_eq!(chat.outputs(), [&denied]);
+    let late = bench.answer(chat.session(), relay["id"].as_str().unwrap(), json!({"approved": true})).await;
+    assert_eq!(late, (404, json!({"error": "Relay not found"})));
 }

@@ -148,7 +148,13 @@ async fn agents_ask_agents_down_to_the_depth() {
 #[tokio::test]
 async fn mistakes_are_told_and_ceilings_hold() {
     let bench = Bench::start().await;
-    let rlm = RlmMode { context: "x".into(), max_depth: Some(1), max_iterations: 3, max_model_calls: 4 };
+    let rlm = RlmMode {
+        context: "x".into(),
+        max_depth: Some(1),
+        max_iterations: 3,
+        max_model_calls: 4,
+        ..RlmMode::default()
+    };
     let question = coding(&[
         "console.log('x'.repeat(9000)); nothing()",
         "const said = await Promise.allSettled(['a', 'b', 'c'].map(() => llm_query('FAKE' + '_LLM{\"answer\": \"y\"}')));

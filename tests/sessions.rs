@@ -384,3 +384,23 @@ async fn a_session_is_gone_with_its_runs() {
     assert_eq!(bench.get(&path).await.0, 404);
     assert_eq!(runs().await["runs"], json!([]));
 }
+
+#[tokio::test]
+async fn what_patches_write_is_told_and_stays_for_the_next_turn() {
+    let bench = Bench::start().await;
+    let session = bench.session(&json!({ "hints": { "tool_approvals": true, "files": true } })).await;
+    let mut stream = bench.watch(&session, "after_sequence=0").await;
+    let patch = json!({ "name": "patch", "args": { "patch": "*** Add File: notes.txt\n+one" } });
+    bench.say(&session, &script(&json!({ "steps": [[patch]] }))).await;
+    let frames = until(&mut stream, "tool.approval_requested").await;
+    let call = find(&frames, "tool.approval_requested")["tool_call"]["id"].clone();
+    let decisions = json!({ "decisions": [{ "tool_call_id": call, "decision": "allow" }] });
+    bench.post(&format!("/sessions/{session}/tool-approvals"), &decisions).await;
+    let frames = until(&mut stream, "session.idled").await;
+    let written = json!({ "path": "notes.txt", "operation": "create", "size_bytes": 4, "created": true });
+    assert_eq!(*find(&frames, "file.written"), written);
+    let read = json!({ "name": "read", "args": { "filePath": "notes.txt" } });
+    bench.say(&session, &script(&json!({ "steps": [[read]] }))).await;
+    let frames = until(&mut stream, "session.idled").await;
+    assert!(find(&frames, "tool.completed").to_string().contains("1\\tone"), "{:?}", names(&frames));
+}

@@ -5,6 +5,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use harness::{
+    client,
     models::ScriptedOpenAi,
     process::{Sleuth, Start, descendants},
 };
@@ -14,8 +15,12 @@ use wire::agent::{CancelRunRequest, ChatRequest, Event, Subagents, agent_client:
 const SOON: Duration = Duration::from_secs(40);
 
 async fn server(openai: &ScriptedOpenAi) -> Sleuth {
+    start(openai).start().await.unwrap()
+}
+
+fn start(openai: &ScriptedOpenAi) -> Start {
     let list = format!("gpt:\n  model: openai/gpt-4.1\n  api_key: sk\n  base_url: {}\n", openai.url());
-    Start::serve().models(&list).unwrap().start().await.unwrap()
+    Start::serve().models(&list).unwrap()
 }
 
 fn script(script: &Value) -> String {
@@ -94,6 +99,25 @@ async fn depth_and_number_are_bounded() {
     assert_eq!(answers(&events).values().filter(|answer| *answer == "part").count(), 2);
     let none = all(&sleuth, ChatRequest { question, ..ChatRequest::default() }).await;
     assert_eq!(answers(&none).len(), 1);
+}
+
+#[tokio::test]
+async fn where_the_operator_says_so_questions_of_other_dialects_are_shared_out_too() {
+    let openai = ScriptedOpenAi::start().await.unwrap();
+    let sleuth = start(&openai).arg("--subagents").arg("2").start().await.unwrap();
+    let below = agent(&json!({ "answer": "below" }));
+    let parts = [
+        agent(&json!({ "steps": [[bash("echo first")]], "answer": "one" })),
+        agent(&json!({ "steps": [[below]], "answer": "two" })),
+        agent(&json!({ "answer": "three" })),
+    ];
+    let ask = script(&json!({ "steps": [parts], "answer": "all" }));
+    let url = sleuth.url("/api/chat").unwrap();
+    let (status, answer) = client::post(&url, &json!({ "ask": ask })).await.unwrap();
+    assert_eq!((status.as_u16(), &answer["analysis"]), (200, &json!("all")), "{answer}");
+    let calls = answer["tool_calls"].as_array().unwrap();
+    let refused = calls.iter().filter(|call| call["result"]["status"] == "error").count();
+    assert_eq!((calls.len(), refused), (3, 1), "two are all that there may be: {answer}");
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use wire::{
 /// Time that the agent has for everything but an answer, the start of an answer included.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 /// How much longer it may think for each MiB of an input that it keeps.
-const PER_MIB: Duration = Duration::from_secs(1);
+const PER_MIB: Duration = Duration::from_secs(2);
 
 /// Time that a run may be followed once more; whoever follows it has a deadline of its own.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);

@@ -1,7 +1,9 @@
 //! Tool results and output, from the agent's contract and from the executor's.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use domain::{ClientTool, ClientToolMode, Gate, Image, OutputStream, ToolEffect, ToolResult, ToolStatus};
+use domain::{
+    ClientTool, ClientToolMode, Gate, Image, OutputStream, ToolEffect, ToolResult, ToolStatus, WrittenFile,
+};
 
 use super::{Malformed, non_empty};
 use crate::{agent as wire, executor};
@@ -115,6 +117,7 @@ impl From<ToolResult> for wire::ToolResult {
             omitted_bytes: result.omitted_bytes,
             images: result.images.into_iter().map(Into::into).collect(),
             documents: result.documents.into_iter().map(Into::into).collect(),
+            written: result.written.into_iter().map(Into::into).collect(),
         }
     }
 }
@@ -139,6 +142,7 @@ impl TryFrom<wire::ToolResult> for ToolResult {
             omitted_bytes: result.omitted_bytes,
             images: result.images.into_iter().map(Into::into).collect(),
             documents: result.documents.into_iter().map(Into::into).collect(),
+            written: result.written.into_iter().map(Into::into).collect(),
         })
     }
 }
@@ -163,6 +167,7 @@ impl TryFrom<executor::Finished> for ToolResult {
             omitted_bytes: finished.omitted_bytes,
             images: finished.images.into_iter().map(inline).collect(),
             documents: Vec::new(),
+            written: finished.written.into_iter().map(Into::into).collect(),
         })
     }
 }
@@ -170,6 +175,24 @@ impl TryFrom<executor::Finished> for ToolResult {
 fn inline(image: executor::InlineImage) -> Image {
     let data = STANDARD.encode(image.data);
     Image { url: format!("data:{};base64,{data}", image.media_type), ..Image::default() }
+}
+
+impl From<WrittenFile> for wire::WrittenFile {
+    fn from(WrittenFile { path, bytes, created }: WrittenFile) -> Self {
+        Self { path, bytes, created }
+    }
+}
+
+impl From<wire::WrittenFile> for WrittenFile {
+    fn from(wire::WrittenFile { path, bytes, created }: wire::WrittenFile) -> Self {
+        Self { path, bytes, created }
+    }
+}
+
+impl From<executor::WrittenFile> for WrittenFile {
+    fn from(executor::WrittenFile { path, bytes, created }: executor::WrittenFile) -> Self {
+        Self { path, bytes, created }
+    }
 }
 
 impl From<ClientTool> for wire::ClientTool {

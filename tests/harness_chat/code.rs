@@ -1,6 +1,6 @@
 //! Work by code through the dialect and through gRPC: every event, commands that a person decides about, long inputs.
 
-use harness::process::descendants;
+use harness::{client, process::descendants};
 use prost::Message as _;
 use serde_json::{Value, json};
 use wire::agent::{
@@ -226,4 +226,18 @@ async fn over_grpc_a_person_decides_about_commands_of_code_too() {
         }
     }
     assert_eq!(answer.as_deref(), Some("exec denied: not here"));
+}
+
+#[tokio::test]
+async fn commands_of_code_start_where_the_client_says_within_the_workspace() {
+    let bench = Bench::start().await;
+    let script = coding(&["FINAL((await exec('pwd')).stdout.trim().split('/').slice(-2).join('/'))"]);
+    let mut chat = Chat::open(&bench.url(), &asking(&script, rlm(json!({"execCwd": "logs/today"})))).await;
+    chat.end().await;
+    assert_eq!(said(&chat), "logs/today");
+    for outside in ["../x", "/etc"] {
+        let body = asking(&script, rlm(json!({"execCwd": outside})));
+        let (status, answer) = client::post(&format!("{}/chat", bench.url()), &body).await.unwrap();
+        assert_eq!(status, 400, "{answer}");
+    }
 }

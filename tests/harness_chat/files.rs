@@ -81,12 +81,15 @@ async fn skills_are_announced_and_read_by_tool() {
         start.arg("--runbooks").arg(skills)
     })
     .await;
-    let script = json!({"steps": [[call("fetch_runbook", json!({"runbook_id": "rotate-logs"}))]]});
-    let mut chat = bench.open(&script, None).await;
+    let reading = json!({"steps": [[call("fetch_runbook", json!({"runbook_id": "rotate-logs"}))]]});
+    let part = call("agent", json!({"task": format!("look FAKE_LLM{reading}")}));
+    let mut chat = bench.open(&json!({"steps": [[part]]}), None).await;
     chat.end().await;
-    let request = bench.openai.requests()[0].body["messages"].clone();
     let told = "<name>rotate-logs</name>\n    <description>Rotates logs when a disk is full.</description>";
-    assert!(request[0]["content"].as_str().unwrap().contains(told), "{request}");
+    for request in bench.openai.requests() {
+        let system = &request.body["messages"][0]["content"];
+        assert!(system.as_str().unwrap().contains(told), "agents below hear of them, too: {system}");
+    }
     assert!(chat.outputs()[0]["context"].as_str().unwrap().contains("First look at sizes."));
 }
 

@@ -2,7 +2,11 @@
 
 use std::process::Stdio;
 
-use harness::{components::has_program, models::Script};
+use harness::{
+    components::has_program,
+    models::{Script, ScriptedOpenAi},
+    process::program,
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -10,17 +14,22 @@ use tokio::{
     time::timeout,
 };
 
-use crate::bench::{Bench, SOON, bash, call};
+use crate::bench::{Bench, SOON, bash, call, list};
 
-/// The commands of the README that ask the harness API, in order.
-fn examples() -> Vec<String> {
+/// The blocks of commands of the README in which there is this, in order.
+fn blocks(of: &str) -> Vec<String> {
     let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
     let blocks = text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
-    let ours = blocks.filter(|block| block.contains("localhost:8080/chat"));
-    ours.flat_map(|block| {
-        block.split("\ncurl ").map(|one| format!("curl {}", one.trim_start_matches("curl ")))
-    })
-    .collect()
+    blocks.filter(|block| block.contains(of)).map(str::to_owned).collect()
+}
+
+/// Those that ask the harness API, one by one.
+fn examples() -> Vec<String> {
+    let commands = |block: String| {
+        let commands = block.split("\ncurl ").map(|one| format!("curl {}", one.trim_start_matches("curl ")));
+        commands.collect::<Vec<_>>()
+    };
+    blocks("localhost:8080/chat").into_iter().flat_map(commands).collect()
 }
 
 fn shell(bench: &Bench, example: &str) -> Command {
@@ -67,4 +76,24 @@ async fn the_examples_of_the_readme_work_as_printed() {
     let output = timeout(SOON, shell(&bench, code).output()).await.expect("it ends").unwrap();
     let seen = String::from_utf8_lossy(&output.stdout);
     assert!(seen.contains(r#""content":"a text""#), "{seen}");
+}
+
+#[tokio::test]
+async fn the_command_of_the_readme_works_as_printed() {
+    let [command] = &blocks("--mode rlm")[..] else { panic!("{:?}", blocks("--mode rlm")) };
+    let (openai, folder) = (ScriptedOpenAi::start().await.unwrap(), tempfile::tempdir().unwrap());
+    let code = json!({"steps": [[call("repl", json!({"code": "FINAL(context.slice(-11, -1))"}))]]});
+    openai.say_by_default(serde_json::from_value::<Script>(code).unwrap());
+    let within = |name: &str| folder.path().join(name);
+    std::fs::write(within("huge.log"), "sda: fine\n".repeat(100_000) + "sdb failed\n").unwrap();
+    std::fs::write(within("models.yaml"), list(&openai)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let path = format!("{}:{path}", program().unwrap().parent().unwrap().display());
+    let mut shell = Command::new("bash");
+    shell.arg("-c").arg(command).env_clear().env("PATH", path).env("HOME", folder.path());
+    shell.env("MODEL_LIST_FILE_LOCATION", within("models.yaml")).env("SLEUTH_DATA_DIR", within("data"));
+    let output = shell.current_dir(folder.path()).kill_on_drop(true).output();
+    let output = timeout(SOON, output).await.expect("it ends").unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("sdb failed"), "{output:?}");
 }

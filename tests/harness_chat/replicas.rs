@@ -7,6 +7,7 @@ use harness::{
     process::{Sleuth, Start},
 };
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::bench::{Chat, answer, asking, bash, call, list, steps};
 
@@ -15,9 +16,21 @@ const KEY: &str = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE";
 struct World {
     gateways: [Sleuth; 2],
     openai: ScriptedOpenAi,
-    _agents: [Sleuth; 2],
-    _executor: Sleuth,
+    agents: Vec<Sleuth>,
+    executors: Vec<Sleuth>,
+    folder: TempDir,
     _postgres: Postgres,
+}
+
+/// An executor at a socket in a folder.
+async fn executor(folder: &TempDir) -> Sleuth {
+    let public = KEY.parse::<SigningKey>().unwrap().public().to_string();
+    let start = Start::new(["executor", "--listen", &socket(folder)]).env("SLEUTH_GRANT_KEYS", public);
+    start.env("SLEUTH_EXECUTOR_STATE", folder.path().join("state")).start().await.unwrap()
+}
+
+fn socket(folder: &TempDir) -> String {
+    format!("unix:{}", folder.path().join("executor").display())
 }
 
 impl World {
@@ -25,22 +38,20 @@ impl World {
         let postgres = Postgres::start().await.unwrap()?;
         let store = postgres.database("relays").await.unwrap();
         let openai = ScriptedOpenAi::start().await.unwrap();
-        let public = KEY.parse::<SigningKey>().unwrap().public().to_string();
-        let executor = Start::new(["executor", "--listen", "127.0.0.1:0"]).env("SLEUTH_GRANT_KEYS", public);
-        let executor = executor.start().await.unwrap();
-        let at = format!("http://{}", executor.address("address").unwrap());
+        let folder = TempDir::new().unwrap();
+        let (executors, at) = (vec![executor(&folder).await], socket(&folder));
         let agent = || {
             let start = Start::new(["agent", "--grpc", "127.0.0.1:0", "--executor", &at]);
             start.env("SLEUTH_STORE", &store).models(&list(&openai)).unwrap().start()
         };
-        let agents = [agent().await.unwrap(), agent().await.unwrap()];
+        let agents = vec![agent().await.unwrap(), agent().await.unwrap()];
         let gateway = |agent: &Sleuth| {
             let agent = agent.grpc().unwrap();
             let start = Start::new(["gateway", "--http", "127.0.0.1:0", "--agent", &agent]);
             start.env("SLEUTH_SIGNING_KEY", KEY).start()
         };
         let gateways = [gateway(&agents[0]).await.unwrap(), gateway(&agents[1]).await.unwrap()];
-        Some(Self { gateways, openai, _agents: agents, _executor: executor, _postgres: postgres })
+        Some(Self { gateways, openai, agents, executors, folder, _postgres: postgres })
     }
 
     fn url(&self, replica: usize) -> String {
@@ -117,4 +128,26 @@ async fn relays_of_many_agents_are_answered_crosswise() {
     let made = |output: &&&Value| output["result"]["exitCode"] == 0;
     assert_eq!(chat.outputs().iter().filter(made).count(), 4, "{:?}", chat.outputs());
     assert_eq!(chat.all("harness_end").len(), 5);
+}
+
+#[tokio::test]
+async fn whoever_takes_a_run_over_says_that_its_files_are_lost() {
+    let Some(mut world) = World::start().await else { return };
+    let body = asking(&steps(&["mkdir kept", "touch kept/a", "ls"]), json!({}));
+    let mut chat = Chat::open(&world.url(0), &body).await;
+    let first = chat.until("relay").await.unwrap();
+    let session = chat.session().to_owned();
+    assert_eq!(answer(&world.url(0), &session, first["id"].as_str().unwrap(), yes()).await.0, 200);
+    let second = chat.until("relay").await.unwrap();
+
+    world.agents.remove(0).kill().await.unwrap();
+    world.executors.remove(0).kill().await.unwrap();
+    world.executors.push(executor(&world.folder).await);
+    let there = world.url(1);
+    let mut chat = chat.back(&there, &body).await;
+    assert_eq!(answer(&there, &session, second["id"].as_str().unwrap(), yes()).await.0, 200);
+    chat.end().await;
+    let outputs = chat.outputs();
+    assert!(outputs[1]["error"].as_str().unwrap().contains("files of this session were"), "{outputs:?}");
+    assert_eq!(outputs[2]["result"]["stdout"], "", "it begins anew: {outputs:?}");
 }

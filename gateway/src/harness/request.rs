@@ -21,6 +21,7 @@ struct Body {
     mode: Option<Value>,
     max_iterations: Option<f64>,
     max_depth: Option<u32>,
+    exec_cwd: Option<String>,
 }
 
 /// A question as the agent takes it.
@@ -45,6 +46,7 @@ pub(super) fn parse(body: &[u8]) -> Result<ChatRequest, Refusal> {
         max_depth: body.max_depth,
         max_iterations: limits.as_ref().map_or(0, |limits| limits.steps),
         max_model_calls: 0,
+        exec_directory: body.exec_cwd.unwrap_or_default(),
     });
     let messages::Conversation { question, images, documents, history } = messages::read(given)?;
     let permissions = permissions::read(body.permissions)?;

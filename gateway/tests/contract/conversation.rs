@@ -108,6 +108,7 @@ pub(crate) fn with_tools() -> Vec<EventKind> {
                 omitted_bytes: 0,
                 images: Vec::new(),
                 documents: Vec::new(),
+                written: Vec::new(),
             },
         },
         counted(1),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Labels, Limits};
+use domain::{Labels, Limits, Subagents};
 
 use crate::{prompt::EnabledPrompts, runbooks::Runbooks, sessions::Disclosure};
 
@@ -49,6 +49,8 @@ pub struct Config {
     pub client_tool_time: Duration,
     /// How much clients of sessions are told of an error at most.
     pub error_disclosure: Disclosure,
+    /// What subagents runs may have whose requests do not speak of them.
+    pub subagents: Subagents,
 }
 
 impl Config {
@@ -81,6 +83,7 @@ impl Default for Config {
             max_request_bytes: 64 << 20,
             client_tool_time: Duration::from_secs(300),
             error_disclosure: Disclosure::default(),
+            subagents: Subagents::default(),
         }
     }
 }

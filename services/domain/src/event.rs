@@ -289,6 +289,8 @@ pub struct RunSetup {
     pub profile: ToolProfile,
     /// SHA-256 of the input that code sees, which is a body of the log; empty for none.
     pub context: Vec<u8>,
+    /// Where commands of code start, within the workspace; empty for the workspace itself.
+    pub exec_directory: String,
     /// Signed standing permissions.
     pub standing: Vec<Vec<u8>>,
     /// The cluster whose executors run its tools; empty for the agent's own executors, or for `clusters`.

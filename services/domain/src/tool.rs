@@ -197,6 +197,17 @@ pub enum ToolStatus {
     NoData,
 }
 
+/// A file as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenFile {
+    /// Its path, as the call named it.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Whether it was not there before.
+    pub created: bool,
+}
+
 /// What a tool call returned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
@@ -218,6 +229,8 @@ pub struct ToolResult {
     pub images: Vec<Image>,
     /// Documents that the model sees with `data`.
     pub documents: Vec<Document>,
+    /// Files of the session that it wrote, as far as that is known.
+    pub written: Vec<WrittenFile>,
 }
 
 impl ToolResult {
@@ -238,6 +251,7 @@ impl ToolResult {
             omitted_bytes: 0,
             images: Vec::new(),
             documents: Vec::new(),
+            written: Vec::new(),
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use anyhow::Context as _;
-use domain::{Labels, Limits};
+use domain::{Labels, Limits, Subagents};
 use grants::SigningKey;
 use runtime::{auth::ApiKey, telemetry};
 use store::Retention;
@@ -38,6 +38,8 @@ pub(crate) struct File {
     max_cost: Option<f64>,
     max_tokens: Option<u64>,
     max_seconds: Option<u64>,
+    decision_seconds: Option<u64>,
+    subagents: Option<u32>,
     compaction: Option<bool>,
     compaction_percent: Option<u64>,
     max_runs: Option<usize>,
@@ -236,6 +238,7 @@ impl File {
     pub(crate) fn agent(&self, flags: &Answering) -> anyhow::Result<agent::Config> {
         let most = Limits::default();
         let wall_time = flags.max_seconds.or(self.max_seconds).map_or(most.wall_time, Duration::from_secs);
+        let decision = flags.decision_seconds.or(self.decision_seconds);
         let default = agent::Config::default();
         let runbooks = match flags.runbooks.as_ref().or(self.runbooks.as_ref()) {
             Some(folder) => default.runbooks.with_folder(folder).context("--runbooks")?,
@@ -249,9 +252,11 @@ impl File {
                 tokens: flags.max_tokens.or(self.max_tokens),
                 cost_usd: flags.max_cost.or(self.max_cost),
                 wall_time: wall_time.min(LONGEST),
+                decision_time: decision.map_or(most.decision_time, Duration::from_secs).min(LONGEST),
                 compaction_percent: self.compaction_percent(flags),
                 ..most
             },
+            subagents: Subagents { depth: 1, number: flags.subagents.or(self.subagents).unwrap_or(0) },
             max_runs: flags.max_runs.or(self.max_runs).unwrap_or(default.max_runs),
             max_account_runs: flags
                 .max_account_runs

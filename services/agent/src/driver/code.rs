@@ -61,7 +61,8 @@ impl Driver {
         let (prompt, given) = match wants {
             Wants::Model { prompt, given } => (prompt, given),
             Wants::Command(arguments) => {
-                let command = command(&call, &id, arguments);
+                let directory = &self.setup.start.setup.exec_directory;
+                let command = command(&call, &id, arguments, directory);
                 return self.asked_to_run(agent, call, Asked { id, command, answerer });
             }
             Wants::Permission { command, description, cluster, approval } => {

@@ -134,7 +134,9 @@ impl Driver {
         }
         let outcome = self.family.main().outcome();
         self.setup.progress.ended(outcome);
-        if outcome != Some(Outcome::Suspended) {
+        // The files of a session that lasts stay for its next run.
+        let lasts = !self.setup.start.setup.keeper.is_empty();
+        if outcome != Some(Outcome::Suspended) && !lasts {
             self.setup.tools.close_session(&self.setup.context).await;
         }
         Driven::ToTheEnd

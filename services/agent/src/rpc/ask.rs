@@ -1,5 +1,7 @@
 //! Requests, checked on their way in.
 
+use std::path::{Component, Path};
+
 use domain::{CallId, Document, Effort, Image, Limits, Permission, Rlm, RunId, ToolProfile};
 use store::Idempotency;
 use tonic::Status;
@@ -25,6 +27,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
     let history = request.history.into_iter().enumerate().map(|(at, message)| {
         message.try_into().map_err(|error| Status::invalid_argument(format!("history[{at}]: {error}")))
     });
+    let exec_directory = exec_directory(request.rlm.as_ref())?;
     let rlm = request.rlm.map(|asked| rlm(asked, &request.question));
     let limits = request.limits.unwrap_or_default().within(config.limits);
     Ok(Question {
@@ -37,7 +40,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         brought: brought(request.client_results, request.decisions)?,
         approvals: request.approvals,
         waits: request.waits,
-        subagents: request.subagents.unwrap_or_default().into(),
+        subagents: request.subagents.map_or(config.subagents, Into::into),
         standing: request.standing_grants.into_iter().map(Into::into).collect(),
         headers: RequestHeaders::new(request.request_headers),
         session: request.session,
@@ -53,6 +56,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         additional_system_prompt: request.additional_system_prompt,
         limits: rlm.as_ref().map_or(limits, |(rlm, _)| of_code(limits, *rlm)),
         rlm,
+        exec_directory,
         keeper: String::new(),
         effort: effort(&request.reasoning_effort)?,
         idempotency: idempotency(
@@ -69,6 +73,20 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
 const DEEPEST: u32 = 5;
 const MOST_ITERATIONS: u32 = 100;
 const MOST_CALLS: u32 = 2000;
+
+/// A directory within the workspace, by its path from there.
+fn exec_directory(asked: Option<&RlmMode>) -> Result<String, Status> {
+    let directory = asked.map(|asked| asked.exec_directory.clone()).unwrap_or_default();
+    let is_inside = Path::new(&directory)
+        .components()
+        .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    match is_inside && !directory.contains('\0') {
+        true => Ok(directory),
+        false => Err(Status::invalid_argument(
+            "exec_directory: it is not within the workspace: give a relative path without `..`",
+        )),
+    }
+}
 
 fn rlm(asked: RlmMode, question: &str) -> (Rlm, String) {
     let or = |asked: u32, usual: u32| if asked == 0 { usual } else { asked };

@@ -87,6 +87,8 @@ pub(crate) struct Question {
     pub session: String,
     /// How the model works, if it does so by code, and over what.
     pub rlm: Option<(Rlm, String)>,
+    /// Where commands of its code start, within the workspace.
+    pub exec_directory: String,
     /// Whose tools it has.
     pub profile: ToolProfile,
     /// What the client says of calls.
@@ -486,6 +488,7 @@ fn started(
             session: context.session.clone(),
             profile: context.profile,
             context: question.rlm.as_ref().map(|(_, input)| digest(input)).unwrap_or_default(),
+            exec_directory: question.exec_directory.clone(),
             cluster: question.cluster.clone(),
             labels: question.labels.clone(),
             clusters,

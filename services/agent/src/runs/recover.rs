@@ -206,7 +206,7 @@ impl Runs {
             headers: RequestHeaders::default(),
             follows_runbook: false,
             rules: Rules::new(started.setup.permissions.clone()),
-            home: Home::default(),
+            home: Home::of(events.iter().map(|event| &event.kind)),
             deadline: Instant::now() + wall_time + limits.answer_time,
             audience: progress.audience(),
             leaving: self.leaving.child_token(),

@@ -230,8 +230,13 @@ impl Answerer {
 /// The tool that models call.
 pub(super) const REPL: &str = "repl";
 
-/// A command that code asks for.
-pub(crate) fn command(call: &CallId, question: &QuestionId, arguments: String) -> ToolCall {
+/// A command that code asks for, to start in a directory of the workspace.
+pub(crate) fn command(call: &CallId, question: &QuestionId, arguments: String, directory: &str) -> ToolCall {
+    let placed = serde_json::from_str(&arguments).ok().filter(|_| !directory.is_empty());
+    let arguments = placed.map_or(arguments, |mut arguments: serde_json::Map<_, _>| {
+        arguments.insert("cwd".to_owned(), directory.into());
+        serde_json::Value::from(arguments).to_string()
+    });
     ToolCall { id: call.of_command(question), name: "exec".to_owned(), arguments }
 }
 

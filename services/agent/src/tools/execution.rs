@@ -277,7 +277,7 @@ impl Execution {
             timeout_ms: u64::try_from(left.as_millis()).unwrap_or(u64::MAX).max(1),
             interpreter: None,
             request_headers: context.headers.to_wire(),
-            instance: context.home.instance(),
+            instance: self.home.as_ref().map(Home::instance).unwrap_or_default(),
             cluster: self.to.cluster.clone(),
         };
         let is_full = &AtomicBool::new(false);

@@ -16,13 +16,22 @@ use crate::{
 
 /// An end with a result.
 pub(super) fn finished(presentation: Presentation, ending: Ending) -> Finished {
-    let (status, data, error, images) = match presentation {
-        Presentation::Success(data) => (ToolStatus::Success, data, String::new(), Vec::new()),
-        Presentation::Pictures { data, images } => (ToolStatus::Success, data, String::new(), images),
-        Presentation::NoData(data) => (ToolStatus::NoData, data, String::new(), Vec::new()),
-        Presentation::Error { data, error } => (ToolStatus::Error, data, error, Vec::new()),
+    let ended = |status: ToolStatus, data| Finished {
+        status: status.into(),
+        data,
+        ending: ending.into(),
+        ..Finished::default()
     };
-    Finished { status: status.into(), data, error, images, ending: ending.into(), ..Finished::default() }
+    match presentation {
+        Presentation::Success(data) => ended(ToolStatus::Success, data),
+        Presentation::Pictures { data, images } => Finished { images, ..ended(ToolStatus::Success, data) },
+        Presentation::NoData(data) => ended(ToolStatus::NoData, data),
+        Presentation::Error { data, error } => Finished { error, ..ended(ToolStatus::Error, data) },
+        Presentation::Files { data, error, written } => {
+            let status = if error.is_some() { ToolStatus::Error } else { ToolStatus::Success };
+            Finished { error: error.unwrap_or_default(), written, ..ended(status, data) }
+        }
+    }
 }
 
 /// An end without output.
@@ -141,7 +150,8 @@ fn data_of(presentation: Presentation) -> String {
         Presentation::Success(data)
         | Presentation::Pictures { data, .. }
         | Presentation::NoData(data)
-        | Presentation::Error { data, .. } => data,
+        | Presentation::Error { data, .. }
+        | Presentation::Files { data, .. } => data,
     }
 }
 

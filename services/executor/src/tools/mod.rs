@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 
 use domain::Rule;
 use futures_util::future::BoxFuture;
-use wire::executor::InlineImage;
+use wire::executor::{InlineImage, WrittenFile};
 
 use crate::{
     alerts::Alerts,
@@ -238,6 +238,12 @@ pub(crate) enum Presentation {
     Error {
         data: String,
         error: String,
+    },
+    /// It worked on files of the session, all the way or up to an error.
+    Files {
+        data: String,
+        error: Option<String>,
+        written: Vec<WrittenFile>,
     },
 }
 

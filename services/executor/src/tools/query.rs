@@ -135,8 +135,9 @@ fn table(settings: &Settings, given: &Arguments) -> Result<Plan, String> {
             Some(found) => Presentation::Success(found),
             None => Presentation::NoData(String::new()),
         },
-        other @ (Presentation::Pictures { .. } | Presentation::NoData(_) | Presentation::Error { .. }) => {
-            other
-        }
+        other @ (Presentation::Pictures { .. }
+        | Presentation::NoData(_)
+        | Presentation::Error { .. }
+        | Presentation::Files { .. }) => other,
     }))
 }

@@ -29,13 +29,15 @@ pub(super) const TOOLS: &[Tool] = &[
             Parameter::text("command", "The command line."),
             Parameter::number("timeout", "Seconds after which the command is killed. 10 unless given.")
                 .optional(),
+            Parameter::text("cwd", "Where it starts: a directory of the workspace, which is made.")
+                .optional(),
         ],
         plan: plan_exec,
     },
 ];
 
 fn plan_exec(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
-    workspace::plan_command(settings, arguments, EXEC_TIME)
+    workspace::plan_command(settings, arguments, EXEC_TIME, arguments.text("cwd"))
 }
 
 /// What the code asks for beside its own work is judged where it is asked for.

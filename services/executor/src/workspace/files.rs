@@ -13,6 +13,7 @@ use cap_std::{
 };
 use rustix::fs::OFlags;
 use uuid::Uuid;
+use wire::executor::WrittenFile;
 
 use super::{
     patch::Change,
@@ -62,6 +63,22 @@ pub(crate) struct Files {
     seen: Mutex<HashMap<u64, Stamp>>,
 }
 
+/// A change that was made.
+#[derive(Debug)]
+pub(crate) struct Done {
+    /// It in a line.
+    pub(crate) line: String,
+    /// The file that it wrote, if it wrote one.
+    pub(crate) written: Option<WrittenFile>,
+}
+
+impl Done {
+    fn wrote(path: &str, bytes: u64, created: bool) -> Self {
+        let line = format!("{} {path}", if created { "Added" } else { "Updated" });
+        Self { line, written: Some(WrittenFile { path: path.to_owned(), bytes, created }) }
+    }
+}
+
 /// What changes when a file does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
@@ -89,15 +106,15 @@ impl Files {
         view
     }
 
-    /// Makes one change, and says it in a line.
-    pub(crate) fn change(&self, change: &Change) -> Result<String, Refused> {
+    /// Makes one change.
+    pub(crate) fn change(&self, change: &Change) -> Result<Done, Refused> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         match change {
             Change::Add { path, lines } => {
                 let inside = self.inside(path)?;
                 let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-                self.add(&inside, path, &text, &mut seen)?;
-                Ok(format!("Added {path}"))
+                let bytes = self.add(&inside, path, &text, &mut seen)?;
+                Ok(Done::wrote(path, bytes, true))
             }
             Change::Delete { path } => {
                 let inside = self.inside(path)?;
@@ -105,7 +122,7 @@ impl Files {
                 check(&seen, &about, path)?;
                 self.directory.remove_file(&inside).map_err(|error| failed(path, error))?;
                 seen.remove(&about.ino());
-                Ok(format!("Deleted {path}"))
+                Ok(Done { line: format!("Deleted {path}"), written: None })
             }
             Change::Update { path, hunks } => {
                 let inside = self.real(path)?;
@@ -116,8 +133,8 @@ impl Files {
                     let not_there = || Refused::NotThere { path: path.clone(), hunk: number };
                     text = hunk.apply(&text).ok_or_else(not_there)?;
                 }
-                self.replace(&inside, path, &text, &about, &mut seen)?;
-                Ok(format!("Updated {path}"))
+                let bytes = self.replace(&inside, path, &text, &about, &mut seen)?;
+                Ok(Done::wrote(path, bytes, false))
             }
         }
     }
@@ -128,14 +145,14 @@ impl Files {
         given: &str,
         text: &str,
         seen: &mut HashMap<u64, Stamp>,
-    ) -> Result<(), Refused> {
+    ) -> Result<u64, Refused> {
         self.check_room()?;
         if let Some(parent) = inside.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             self.directory.create_dir_all(parent).map_err(|error| failed(given, error))?;
         }
         let about = self.write_new(inside, text).map_err(|error| failed(given, error))?;
         note(seen, &about);
-        Ok(())
+        Ok(about.size())
     }
 
     /// Puts a new text in the place of a file, at once.
@@ -146,7 +163,7 @@ impl Files {
         text: &str,
         before: &Metadata,
         seen: &mut HashMap<u64, Stamp>,
-    ) -> Result<(), Refused> {
+    ) -> Result<u64, Refused> {
         self.check_room()?;
         let beside = inside.with_file_name(format!(".{}", Uuid::now_v7().simple()));
         let write = || {
@@ -162,7 +179,7 @@ impl Files {
         })?;
         seen.remove(&before.ino());
         note(seen, &about);
-        Ok(())
+        Ok(about.size())
     }
 
     fn write_new(&self, path: &Path, text: &str) -> io::Result<Metadata> {

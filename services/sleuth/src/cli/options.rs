@@ -131,6 +131,12 @@ pub(crate) struct Answering {
     /// Seconds after which a run must answer. [default: 1800]
     #[arg(long, env = "SLEUTH_MAX_SECONDS", value_name = "SECONDS")]
     pub(crate) max_seconds: Option<u64>,
+    /// Seconds that a call waits for a person while the stream of its run stays open. [default: 600]
+    #[arg(long, env = "SLEUTH_DECISION_SECONDS", value_name = "SECONDS")]
+    pub(crate) decision_seconds: Option<u64>,
+    /// Agents that a run may give parts of its work to, where a request does not speak of them. [default: 0]
+    #[arg(long, env = "SLEUTH_SUBAGENTS", value_name = "N")]
+    pub(crate) subagents: Option<u32>,
     /// Whether conversations that are too long for the model are compacted. [default: true]
     #[arg(long, env = "ENABLE_CONVERSATION_HISTORY_COMPACTION", value_name = "BOOL")]
     #[arg(value_parser = clap::builder::BoolishValueParser::new())]

@@ -42,7 +42,7 @@ pub(super) async fn run(context: Context, flags: Ask) -> anyhow::Result<ExitCode
             context: flags.context.as_deref().map(input).transpose()?.unwrap_or_default(),
             max_depth: flags.max_depth,
             max_iterations: flags.max_iterations.unwrap_or_default(),
-            max_model_calls: 0,
+            ..RlmMode::default()
         }),
     };
     let request = ChatRequest {

@@ -289,6 +289,7 @@ fn question(limits: Limits) -> Question {
         headers: RequestHeaders::default(),
         session: String::new(),
         rlm: None,
+        exec_directory: String::new(),
         profile: domain::ToolProfile::default(),
         permissions: None,
         cluster: String::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use domain::{Effort, Message, Part};
+use domain::{Effort, Message, Part, ToolProfile};
 use store::Idempotency;
 use wire::session::SessionSettings;
 
@@ -47,8 +47,9 @@ impl Actor {
             approvals: hints["tool_approvals"] == true,
             waits: false,
             rlm: None,
-            subagents: self.settings.subagents.unwrap_or_default().into(),
-            profile: domain::ToolProfile::default(),
+            exec_directory: String::new(),
+            subagents: self.settings.subagents.map_or(config.subagents, Into::into),
+            profile: if hints["files"] == true { ToolProfile::Harness } else { ToolProfile::default() },
             cluster: String::new(),
             labels: domain::Labels::default(),
             clusters: self.clusters.clone(),

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use domain::{
     Approval, CallId, Event, OutputStream, Timestamp, ToolCall, ToolEffect, ToolResult, ToolStatus,
+    WrittenFile,
 };
 use sha2::{Digest as _, Sha256};
 use wire::session::{
-    ActCompleted, ActStarted, CapabilityUsage, ToolApprovalRequested, ToolCallRepaired, ToolCallRequested,
-    ToolCallSummary, ToolCompleted, ToolOutputDelta, ToolProgress, ToolStarted, TranscriptRepaired,
-    capability_usage, event::Data,
+    ActCompleted, ActStarted, CapabilityUsage, FileWritten, ToolApprovalRequested, ToolCallRepaired,
+    ToolCallRequested, ToolCallSummary, ToolCompleted, ToolOutputDelta, ToolProgress, ToolStarted,
+    TranscriptRepaired, capability_usage, event::Data,
 };
 
 use super::{Draft, Projection, line, millis};
@@ -258,6 +259,10 @@ impl Projection {
         result: &ToolResult,
         out: &mut Vec<Draft>,
     ) {
+        if let Some(act) = &self.act {
+            let context = self.within(&act.exec, &act.span_of(id), &act.span);
+            out.extend(result.written.iter().map(|file| (context.clone(), Data::FileWritten(written(file)))));
+        }
         out.extend(self.settle(now, id, &Settlement::of(result, self.cancelling)));
     }
 
@@ -368,6 +373,15 @@ fn used(calls: &[Call]) -> Vec<capability_usage::Record> {
         duration_ms: Some(took),
     });
     records.collect()
+}
+
+fn written(file: &WrittenFile) -> FileWritten {
+    FileWritten {
+        path: file.path.clone(),
+        operation: if file.created { "create" } else { "update" }.to_owned(),
+        size_bytes: file.bytes,
+        created: file.created,
+    }
 }
 
 fn headline(verb: &str, calls: &[ToolCall]) -> String {

@@ -1,6 +1,10 @@
 //! `bash`: a command in the workspace, judged like every other.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    path::{Component, Path},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde_json::json;
 
@@ -17,15 +21,21 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const SHOWN: usize = 32 << 10;
 
 pub(super) fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
-    plan_command(settings, arguments, TIMEOUT)
+    plan_command(settings, arguments, TIMEOUT, "")
 }
 
-/// Plans a command that has this time unless it asks for another.
+/// Plans a command that has this time unless it asks for another, and starts in a directory of the workspace.
 pub(in crate::tools) fn plan_command(
     settings: &Settings,
     arguments: &Arguments,
     usual: Duration,
+    directory: &str,
 ) -> Result<Plan, String> {
+    if !Path::new(directory).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+    {
+        return Err("the parameter `cwd` must be a path within the workspace".to_owned());
+    }
+    let directory = directory.to_owned();
     let command = arguments.text("command").trim().to_owned();
     let timeout = match arguments.number("timeout") {
         None => usual,
@@ -54,7 +64,7 @@ pub(in crate::tools) fn plan_command(
         };
         Work::Run(Run {
             specs: vec![Spec {
-                pipeline: vec![vec![settings.bash.clone(), "-c".to_owned(), script]],
+                pipeline: vec![started_in(&settings.bash, &directory, script)],
                 merge_stderr: false,
                 access,
             }],
@@ -77,6 +87,16 @@ pub(in crate::tools) fn plan_command(
         Judgement::Deny { reason } => Decision::Deny(reason),
     };
     Ok(Plan { description: command, effect, decision })
+}
+
+/// A command that starts in the workspace, or in a directory of it.
+fn started_in(bash: &str, directory: &str, script: String) -> Vec<String> {
+    const THERE: &str = r#"mkdir -p -- "$1" && cd -- "$1" && exec "$0" -c "$2""#;
+    let bash = || bash.to_owned();
+    match directory {
+        "" => vec![bash(), "-c".to_owned(), script],
+        there => vec![bash(), "-c".to_owned(), THERE.to_owned(), bash(), there.to_owned(), script],
+    }
 }
 
 /// `{exitCode, stdout, stderr}`; a code of -1 says that it did not exit by itself.

@@ -27,7 +27,7 @@ pub(super) fn plan_read(settings: &Settings, arguments: &Arguments) -> Result<Pl
     let description = format!("read {path}");
     let read = move |workspace: &Workspace| match workspace.files.read(&path, range) {
         Ok(View::Text(text) | View::Media(text)) => Presentation::Success(text),
-        Err(refused) => failed(&[], &refused),
+        Err(refused) => Presentation::Error { data: String::new(), error: failure(&refused) },
     };
     let work = work(settings, description.clone(), read)?;
     Ok(Plan { description, effect: Effect::Read, decision: Decision::Allow(work) })
@@ -63,18 +63,24 @@ fn intent(change: &Change) -> String {
 
 /// Makes the changes in order, up to the first that fails.
 fn apply(workspace: &Workspace, changes: &[Change]) -> Presentation {
-    let mut done = Vec::new();
+    let (mut lines, mut written, mut error) = (Vec::new(), Vec::new(), None);
     for change in changes {
         match workspace.files.change(change) {
-            Ok(line) => done.push(line),
-            Err(refused) => return failed(&done, &refused),
+            Ok(done) => {
+                lines.push(done.line);
+                written.extend(done.written);
+            }
+            Err(refused) => {
+                error = Some(failure(&refused));
+                break;
+            }
         }
     }
-    Presentation::Success(done.join("\n"))
+    Presentation::Files { data: lines.join("\n"), error, written }
 }
 
-fn failed(done: &[String], refused: &Refused) -> Presentation {
-    Presentation::Error { data: done.join("\n"), error: format!("Error: {refused}.") }
+fn failure(refused: &Refused) -> String {
+    format!("Error: {refused}.")
 }
 
 /// Work on the disk, where blocking is fine.

@@ -42,7 +42,7 @@ impl Place {
     fn patch(&self, text: &str) -> Result<String, String> {
         let mut last = String::new();
         for change in patch::parse(text).unwrap() {
-            last = self.files.change(&change).map_err(|refused| refused.to_string())?;
+            last = self.files.change(&change).map_err(|refused| refused.to_string())?.line;
         }
         Ok(last)
     }
