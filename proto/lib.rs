@@ -54,6 +54,9 @@ pub const RUN_ID: &str = "sleuth-run-id";
 /// Response metadata key that says after how many seconds a request that came too soon may come again.
 pub const RETRY_AFTER: &str = "retry-after";
 
+/// Response metadata key of an UNAVAILABLE whose message is for whoever asked: the agent was reached, and says why not.
+pub const FOR_THE_ASKER: &str = "sleuth-for-the-asker";
+
 /// The harness that every session runs in.
 pub const HARNESS_ID: &str = "harness_01970000000070008000000000000001";
 

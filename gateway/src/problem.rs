@@ -116,6 +116,9 @@ impl From<tonic::Status> for Problem {
             }
             Code::Unimplemented => Self::new(StatusCode::NOT_IMPLEMENTED, text),
             Code::DeadlineExceeded => Self::too_slow(),
+            Code::Unavailable if status.metadata().contains_key(wire::FOR_THE_ASKER) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, text).retry_later()
+            }
             Code::Unavailable => {
                 tracing::warn!(error = %text, "the agent cannot be reached");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "The agent cannot be reached").retry_later()

@@ -53,8 +53,8 @@ impl From<Status> for Problem {
                 Self::new(StatusCode::CONFLICT, text)
             }
             Code::PermissionDenied => Self::new(StatusCode::FORBIDDEN, text),
-            Code::ResourceExhausted => crate::problem::Problem::from(status).into(),
-            Code::Unavailable | Code::DeadlineExceeded => {
+            Code::ResourceExhausted | Code::Unavailable => crate::problem::Problem::from(status).into(),
+            Code::DeadlineExceeded => {
                 tracing::warn!(error = %text, "the agent cannot be reached");
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "The agent cannot be reached").retry_later()
             }

@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use domain::{CallId, Document, Effort, Image, Limits, Permission, Rlm, RunId, ToolProfile};
 use store::Idempotency;
-use tonic::Status;
+use tonic::{Status, metadata::MetadataValue};
 use wire::agent::{Caller, ChatRequest, ClientResult, RlmMode, decision};
 
 use crate::{
@@ -206,6 +206,11 @@ pub(super) fn refused(refusal: &Refusal) -> Status {
         Refusal::OtherRequest => Status::already_exists(text),
         Refusal::TooMany(_) => Status::resource_exhausted(text),
         Refusal::Cluster(_) => Status::not_found(text),
-        Refusal::Executor(_) | Refusal::ShuttingDown | Refusal::Log(_) => Status::unavailable(text),
+        Refusal::Executor(_) => {
+            let mut status = Status::unavailable(text);
+            status.metadata_mut().insert(wire::FOR_THE_ASKER, MetadataValue::from_static("true"));
+            status
+        }
+        Refusal::ShuttingDown | Refusal::Log(_) => Status::unavailable(text),
     }
 }
