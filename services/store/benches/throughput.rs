@@ -1,8 +1,12 @@
 //! Events per second, appended and delivered, for each store; and whether an event costs the same in a long log.
 //!
-//! `cargo bench -p store`; `SLEUTH_BENCH_EVENTS=1000000` for a log of a million events (20,000 by default).
+//! `cargo bench -p store`: 20,000 events (`SLEUTH_BENCH_EVENTS`) in short logs, and a log that grows to 10,000
+//! (`SLEUTH_BENCH_LENGTH=1000000` for a million).
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use domain::{AgentId, Event, EventKind, Family, Limits, LogId, MessageId, RunId, Timestamp};
 use futures_util::{StreamExt as _, future::join_all};
@@ -15,22 +19,35 @@ use store::{
 const TEXT: usize = 300;
 /// Logs that are written at the same time.
 const LOGS: u64 = 50;
+/// Comparisons of a long log with a short one.
+const ROUNDS: usize = 50;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let events =
-        std::env::var("SLEUTH_BENCH_EVENTS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000);
+    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let events = number("SLEUTH_BENCH_EVENTS").unwrap_or(20_000);
+    let longest = number("SLEUTH_BENCH_LENGTH").unwrap_or(10_000);
+    let sizes = Sizes { events, longest };
     let folder = tempfile::TempDir::new()?;
-    measure("memory", Arc::new(Memory::new(Retention::default())), events).await?;
-    measure("sqlite", Arc::new(Sqlite::open(folder.path())?), events).await?;
+    measure("memory", Arc::new(Memory::new(Retention::default())), sizes).await?;
+    measure("sqlite", Arc::new(Sqlite::open(folder.path())?), sizes).await?;
     if let Some(server) = postgres::Postgres::start().await? {
         let store = Postgres::connect(&server.database("bench").await?, None).await?;
-        measure("postgres", Arc::new(store), events).await?;
+        measure("postgres", Arc::new(store), sizes).await?;
     }
     Ok(())
 }
 
-async fn measure(name: &str, store: Arc<dyn Store>, events: u64) -> anyhow::Result<()> {
+#[derive(Clone, Copy)]
+struct Sizes {
+    /// Events in short logs, all together.
+    events: u64,
+    /// Events in the long log.
+    longest: u64,
+}
+
+async fn measure(name: &str, store: Arc<dyn Store>, sizes: Sizes) -> anyhow::Result<()> {
+    let Sizes { events, longest } = sizes;
     let lone = create(&*store, "lone".to_owned()).await?;
     let appends = (events / 10).max(1);
     let began = Instant::now();
@@ -46,27 +63,75 @@ async fn measure(name: &str, store: Arc<dyn Store>, events: u64) -> anyhow::Resu
     say(name, "appended one by one to 50 logs at once", each * LOGS, began);
 
     let began = Instant::now();
-    let reading = leases.iter().map(|lease| read(Arc::clone(&store), lease.log().clone(), each));
+    let reading = leases.iter().map(|lease| read(Arc::clone(&store), lease.log().clone(), 0, each));
     join_all(reading).await.into_iter().collect::<Result<Vec<_>, _>>()?;
     say(name, "delivered to 50 readers", each * LOGS, began);
 
-    let long = create(&*store, "long".to_owned()).await?;
-    let mut length = 0;
-    for goal in [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|goal| *goal <= events) {
-        append(&*store, &long, length, (goal - length) / 100, 100).await?;
-        let began = Instant::now();
-        append(&*store, &long, goal, 10, 100).await?;
-        say(name, &format!("appended, 100 at a time, behind {goal}"), 1000, began);
-        let began = Instant::now();
-        let delivered: Vec<_> =
-            follow(Arc::clone(&store), long.log().clone(), goal).take(1000).collect().await;
-        say(name, &format!("delivered to one reader, behind {goal}"), delivered.len() as u64, began);
-        length = goal + 1000;
-    }
+    let length = grow(name, &store, longest).await?;
     let began = Instant::now();
-    replay(store, long.log().clone(), length).await?;
+    replay(store, LogId::new("long"), length).await?;
     say(name, "replayed, as a takeover does", length, began);
     Ok(())
+}
+
+/// Says what an event of a growing log costs against one of a short log, asked for in turn: what else the machine does
+/// disturbs both.
+async fn grow(name: &str, store: &Arc<dyn Store>, longest: u64) -> anyhow::Result<u64> {
+    let (short, long) =
+        (create(&**store, "short".to_owned()).await?, create(&**store, "long".to_owned()).await?);
+    append(&**store, &short, 0, 10, 100).await?;
+    let (mut few, mut many) = (1_000, 0);
+    for goal in [1_000, 10_000, 100_000, 1_000_000].into_iter().filter(|goal| *goal <= longest) {
+        append(&**store, &long, many, (goal - many) / 100, 100).await?;
+        many = goal;
+        let mut costs = [Costs::default(), Costs::default()];
+        for round in 0..ROUNDS {
+            // Whoever comes first pays for what the other one finds done.
+            for is_long in [round % 2 == 0, round % 2 != 0] {
+                let (lease, length) = if is_long { (&long, &mut many) } else { (&short, &mut few) };
+                let appended = time(append(&**store, lease, *length, 1, 100)).await?;
+                let delivered = time(read(Arc::clone(store), lease.log().clone(), *length, 100)).await?;
+                *length += 100;
+                for (costs, took) in costs.iter_mut().zip([appended, delivered]) {
+                    costs.of(is_long).push(took);
+                }
+            }
+        }
+        let [appended, delivered] = costs;
+        appended.say(name, &format!("appended behind {goal}"));
+        delivered.say(name, &format!("delivered behind {goal}"));
+    }
+    Ok(many)
+}
+
+/// What the same took at the end of a short log, and of a long one.
+#[derive(Default)]
+struct Costs {
+    short: Vec<Duration>,
+    long: Vec<Duration>,
+}
+
+impl Costs {
+    fn of(&mut self, is_long: bool) -> &mut Vec<Duration> {
+        if is_long { &mut self.long } else { &mut self.short }
+    }
+
+    #[expect(clippy::print_stdout, reason = "this is what the program is for")]
+    fn say(mut self, store: &str, what: &str) {
+        let ratio = median(&mut self.long) / median(&mut self.short);
+        println!("{store:<9} {what:<42} {ratio:>9.2} times as long as behind 1000");
+    }
+}
+
+fn median(times: &mut [Duration]) -> f64 {
+    times.sort_unstable();
+    times.get(times.len() / 2).map_or(0.0, Duration::as_secs_f64)
+}
+
+async fn time(what: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<Duration> {
+    let began = Instant::now();
+    what.await?;
+    Ok(began.elapsed())
 }
 
 /// Folds a log from its beginning.
@@ -102,8 +167,8 @@ async fn append(store: &dyn Store, lease: &Lease, after: u64, batches: u64, size
     Ok(())
 }
 
-async fn read(store: Arc<dyn Store>, log: LogId, count: u64) -> anyhow::Result<()> {
-    let mut events = std::pin::pin!(follow(store, log, 0));
+async fn read(store: Arc<dyn Store>, log: LogId, after: u64, count: u64) -> anyhow::Result<()> {
+    let mut events = std::pin::pin!(follow(store, log, after));
     for _ in 0..count {
         events.next().await.transpose()?;
     }
