@@ -2,60 +2,15 @@
 
 #![cfg(test)]
 
-use std::path::PathBuf;
-
-use harness::process::{Sleuth, Start};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use tempfile::TempDir;
+use harness::{
+    papers::Papers,
+    process::{Sleuth, Start},
+};
 use wire::{
+    account::{CreateKeyRequest, accounts_client::AccountsClient},
     agent::{GetReadinessRequest, agent_client::AgentClient},
     executor::{ListToolsRequest, tool_executor_client::ToolExecutorClient},
 };
-
-/// An authority, and a certificate for this machine that it has issued.
-struct Papers {
-    folder: TempDir,
-}
-
-impl Papers {
-    fn issue() -> Self {
-        let folder = TempDir::new().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let key = KeyPair::generate().unwrap();
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
-        let certificate = CertificateParams::new(names).unwrap().signed_by(&key, &authority).unwrap();
-        for (name, text) in
-            [("ca.pem", authority.pem()), ("cert.pem", certificate.pem()), ("key.pem", key.serialize_pem())]
-        {
-            std::fs::write(folder.path().join(name), text).unwrap();
-        }
-        Self { folder }
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// A process that has the certificate.
-    fn prove(&self, start: Start) -> Start {
-        start.env("SLEUTH_TLS_CERT", self.file("cert.pem")).env("SLEUTH_TLS_KEY", self.file("key.pem"))
-    }
-
-    fn trust(&self, start: Start) -> Start {
-        start.env("SLEUTH_TLS_CA", self.file("ca.pem"))
-    }
-
-    /// A client of HTTP, which proves itself if it is to.
-    fn client(&self, proves: bool) -> reqwest::Client {
-        let read = |name| std::fs::read(self.file(name)).unwrap();
-        let authority = reqwest::Certificate::from_pem(&read("ca.pem")).unwrap();
-        let client = reqwest::Client::builder().tls_certs_only([authority]);
-        let identity = || reqwest::Identity::from_pem(&[read("cert.pem"), read("key.pem")].concat()).unwrap();
-        if proves { client.identity(identity()) } else { client }.build().unwrap()
-    }
-}
 
 /// What `sleuth models` says at a server.
 async fn models(sleuth: &Sleuth, papers: impl FnOnce(Start) -> Start) -> Result<String, String> {
@@ -68,28 +23,28 @@ async fn models(sleuth: &Sleuth, papers: impl FnOnce(Start) -> Start) -> Result<
 
 #[tokio::test]
 async fn both_ports_speak_tls_and_nothing_else() {
-    let papers = Papers::issue();
+    let papers = Papers::issue().unwrap();
     let sleuth = papers.prove(Start::serve()).start().await.unwrap();
     let url = format!("https://{}/readyz", sleuth.address("http").unwrap());
-    let answer = papers.client(false).get(&url).send().await.unwrap();
+    let answer = papers.client(false).unwrap().get(&url).send().await.unwrap();
     assert_eq!((answer.status().as_u16(), answer.version()), (200, reqwest::Version::HTTP_2));
     assert!(reqwest::get(&url).await.is_err(), "its authority is not known to this machine");
     assert!(reqwest::get(sleuth.url("/readyz").unwrap()).await.is_err(), "nothing is said in the clear");
 
     let listed = models(&sleuth, |start| papers.trust(start)).await.unwrap();
     assert!(listed.contains("builtin/triage"), "{listed}");
-    let stranger = Papers::issue();
+    let stranger = Papers::issue().unwrap();
     models(&sleuth, |start| stranger.trust(start)).await.unwrap_err();
 }
 
 #[tokio::test]
 async fn a_server_can_ask_who_its_clients_are() {
-    let (papers, stranger) = (Papers::issue(), Papers::issue());
+    let (papers, stranger) = (Papers::issue().unwrap(), Papers::issue().unwrap());
     let start = papers.prove(Start::serve()).env("SLEUTH_TLS_CLIENT_CA", papers.file("ca.pem"));
     let sleuth = start.start().await.unwrap();
     let url = format!("https://{}/readyz", sleuth.address("http").unwrap());
-    assert_eq!(papers.client(true).get(&url).send().await.unwrap().status(), 200);
-    assert!(papers.client(false).get(&url).send().await.is_err());
+    assert_eq!(papers.client(true).unwrap().get(&url).send().await.unwrap().status(), 200);
+    assert!(papers.client(false).unwrap().get(&url).send().await.is_err());
 
     models(&sleuth, |start| papers.prove(papers.trust(start))).await.unwrap();
     models(&sleuth, |start| papers.trust(start)).await.unwrap_err();
@@ -98,7 +53,7 @@ async fn a_server_can_ask_who_its_clients_are() {
 
 #[tokio::test]
 async fn services_apart_prove_themselves_to_each_other() {
-    let papers = Papers::issue();
+    let papers = Papers::issue().unwrap();
     let both =
         |start: Start| papers.prove(papers.trust(start)).env("SLEUTH_TLS_CLIENT_CA", papers.file("ca.pem"));
     let executor = both(Start::new(["executor", "--listen", "127.0.0.1:0"])).start().await.unwrap();
@@ -109,13 +64,13 @@ async fn services_apart_prove_themselves_to_each_other() {
     let gateway =
         both(Start::new(["gateway", "--http", "127.0.0.1:0", "--agent", &url])).start().await.unwrap();
     let url = format!("https://{}/readyz", gateway.address("http").unwrap());
-    let ready = papers.client(true).get(&url).send().await.unwrap();
+    let ready = papers.client(true).unwrap().get(&url).send().await.unwrap();
     assert_eq!(ready.status(), 200, "{}", ready.text().await.unwrap());
 }
 
 #[tokio::test]
 async fn an_executor_beyond_loopback_wants_to_know_who_comes() {
-    let papers = Papers::issue();
+    let papers = Papers::issue().unwrap();
     let beyond = || Start::new(["executor", "--listen", "0.0.0.0:0"]);
     let refused = beyond().start().await.unwrap_err().to_string();
     assert!(refused.contains("reachable from other machines"), "{refused}");
@@ -139,7 +94,7 @@ async fn an_executor_beyond_loopback_wants_to_know_who_comes() {
     let gateway = asks(papers.trust(Start::new(["gateway", "--http", "127.0.0.1:0", "--agent", &grpc])));
     let gateway = gateway.start().await.unwrap();
     let url = format!("https://{}/readyz", gateway.address("http").unwrap());
-    assert_eq!(papers.client(true).get(&url).send().await.unwrap().status(), 200);
+    assert_eq!(papers.client(true).unwrap().get(&url).send().await.unwrap().status(), 200);
 
     let executor = beyond().env("SLEUTH_API_KEY", "k-of-executors").start().await.unwrap();
     let mut client =
@@ -149,4 +104,65 @@ async fn an_executor_beyond_loopback_wants_to_know_who_comes() {
     let mut with_key = tonic::Request::new(ListToolsRequest::default());
     with_key.metadata_mut().insert("authorization", "Bearer k-of-executors".parse().unwrap());
     client.list_tools(with_key).await.unwrap();
+}
+
+#[tokio::test]
+async fn no_port_lets_everybody_in_from_elsewhere() {
+    let here = "127.0.0.1:0";
+    for arguments in [
+        ["serve", "--http", "0.0.0.0:0", "--grpc", here],
+        ["serve", "--http", here, "--grpc", "0.0.0.0:0"],
+        ["gateway", "--http", "0.0.0.0:0", "--agent", "http://127.0.0.1:1"],
+        ["agent", "--grpc", "0.0.0.0:0", "--executor", "none"],
+        ["agent", "--grpc", here, "--metrics", "0.0.0.0:0"],
+        ["executor", "--listen", here, "--metrics", "0.0.0.0:0"],
+    ] {
+        let refused = Start::new(arguments).start().await.unwrap_err();
+        let refused = format!("{refused:#}");
+        assert!(refused.contains("reachable from other machines"), "{arguments:?}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_for_whoever_has_a_key() {
+    let start =
+        Start::new(["agent", "--grpc", "127.0.0.1:0", "--executor", "none", "--metrics", "0.0.0.0:0"]);
+    let agent = start.env("SLEUTH_API_KEY", "k-of-all").start().await.unwrap();
+    let mut accounts = AccountsClient::connect(agent.grpc().unwrap()).await.unwrap();
+    let mut key = async |scope: &str| {
+        let asked = CreateKeyRequest { scopes: vec![scope.to_owned()], ..CreateKeyRequest::default() };
+        let mut asked = tonic::Request::new(asked);
+        asked.metadata_mut().insert("authorization", "Bearer k-of-all".parse().unwrap());
+        accounts.create_key(asked).await.unwrap().into_inner().secret
+    };
+    let (reads, asks) = (key("metrics:read").await, key("robusta_ai:write").await);
+    let url = format!("http://127.0.0.1:{}", agent.address("metrics").unwrap().port());
+    let client = reqwest::Client::new();
+    for (path, key, status) in [
+        ("/healthz", "", 200),
+        ("/metrics", "", 401),
+        ("/metrics", "wrong", 401),
+        ("/metrics", "slk_0123456789abcdef_0123456789abcdef", 401),
+        ("/metrics", &asks, 403),
+        ("/metrics", &reads, 200),
+        ("/metrics", "k-of-all", 200),
+    ] {
+        let answer = client.get(format!("{url}{path}")).bearer_auth(key).send().await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{path} {key}");
+        let told = answer.text().await.unwrap();
+        assert_eq!(told.contains("sleuth_"), path == "/metrics" && status == 200, "{path} {key}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_opens_the_metrics_as_it_opens_the_rest() {
+    let papers = Papers::issue().unwrap();
+    let start = Start::new(["executor", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0"]);
+    let start = papers.prove(start).env("SLEUTH_TLS_CLIENT_CA", papers.file("ca.pem"));
+    let executor = start.start().await.unwrap();
+    let url = format!("https://127.0.0.1:{}/metrics", executor.address("metrics").unwrap().port());
+    let read = papers.client(true).unwrap().get(&url).send().await.unwrap();
+    assert_eq!(read.status(), 200);
+    assert!(papers.client(false).unwrap().get(&url).send().await.is_err());
+    assert!(reqwest::get(url.replace("https", "http")).await.is_err(), "nothing is said in the clear");
 }

@@ -1,7 +1,10 @@
 //! Serving gRPC on whatever an address names.
 
+use std::io;
+
+use tokio::net::TcpListener;
 use tokio_stream::{
-    StreamExt as _,
+    Stream, StreamExt as _,
     wrappers::{TcpListenerStream, UnixListenerStream},
 };
 use tokio_util::sync::CancellationToken;
@@ -11,6 +14,7 @@ use tower::{Layer, Service};
 use crate::{
     address::{Listener, check_peer},
     auth::{ApiKey, is_authorized},
+    tls::{self, Secured},
 };
 
 /// Handshakes of TLS at the same time; further connections wait.
@@ -44,21 +48,7 @@ where
             router.serve_with_incoming_shutdown(incoming, end).await
         }
         Listener::Tls(listener, tls) => {
-            let accepted = TcpListenerStream::new(listener).filter_map(Result::ok);
-            let securing = futures_util::StreamExt::map(accepted, move |stream| {
-                let tls = tls.clone();
-                async move {
-                    // Slower, but it works without.
-                    let _ = stream.set_nodelay(true);
-                    tls.accept(stream)
-                        .await
-                        .inspect_err(|error| tracing::debug!(%error, "a handshake failed"))
-                }
-            });
-            // Whoever is slow to prove who they are holds nobody up.
-            let secured =
-                futures_util::StreamExt::buffer_unordered(securing, HANDSHAKES).filter(Result::is_ok);
-            router.serve_with_incoming_shutdown(secured, end).await
+            router.serve_with_incoming_shutdown(secured(listener, tls), end).await
         }
         Listener::Unix(listener) => {
             let incoming = UnixListenerStream::new(listener)
@@ -66,6 +56,20 @@ where
             router.serve_with_incoming_shutdown(incoming, end).await
         }
     }
+}
+
+/// The connections of a listener whose handshake is done. Whoever is slow to prove who they are holds nobody up.
+pub fn secured(listener: TcpListener, tls: tls::Server) -> impl Stream<Item = io::Result<Secured>> + Send {
+    let accepted = TcpListenerStream::new(listener).filter_map(Result::ok);
+    let securing = futures_util::StreamExt::map(accepted, move |stream| {
+        let tls = tls.clone();
+        async move {
+            // Slower, but it works without.
+            let _ = stream.set_nodelay(true);
+            tls.accept(stream).await.inspect_err(|error| tracing::debug!(%error, "a handshake failed"))
+        }
+    });
+    futures_util::StreamExt::buffer_unordered(securing, HANDSHAKES).filter(Result::is_ok)
 }
 
 /// An interceptor that lets only callers with the key in; everybody if there is none.

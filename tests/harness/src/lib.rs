@@ -7,6 +7,7 @@
 //! * [`components`]: what a machine may lack
 //! * [`link`]: a way to servers that breaks when a test wants it to
 //! * [`models`]: scripted model servers
+//! * [`papers`]: certificates of a test's own
 //! * [`postgres`]: a PostgreSQL server of a test's own
 //! * [`process`]: real sleuth processes
 //! * [`sessions`]: a client of the session dialect
@@ -17,6 +18,7 @@ pub mod collector;
 pub mod components;
 pub mod link;
 pub mod models;
+pub mod papers;
 pub mod postgres;
 pub mod process;
 pub mod sessions;

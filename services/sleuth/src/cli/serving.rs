@@ -64,7 +64,8 @@ pub(crate) struct Agent {
     #[arg(long, env = "SLEUTH_EXECUTOR_SELECTOR", value_name = "KEY=VALUE", value_delimiter = ',')]
     #[arg(value_parser = label)]
     pub(crate) executor_selector: Option<Vec<(String, String)>>,
-    /// Where to serve /metrics and /healthz over HTTP. Not served unless given.
+    /// Where to serve /metrics and /healthz over HTTP. Not served unless given. With SLEUTH_API_KEY, /metrics asks for it
+    /// or for a key with the scope metrics:read.
     #[arg(long, env = "SLEUTH_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
     #[command(flatten)]
@@ -103,7 +104,7 @@ pub(crate) struct Executor {
     /// Name of this executor, unique in its cluster. [default: the host's name]
     #[arg(long, env = "SLEUTH_EXECUTOR_NAME", value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Where to serve /metrics and /healthz over HTTP. Not served unless given.
+    /// Where to serve /metrics and /healthz over HTTP. Not served unless given. With SLEUTH_API_KEY, /metrics asks for it.
     #[arg(long, env = "SLEUTH_METRICS", value_name = "ADDRESS")]
     pub(crate) metrics: Option<String>,
     /// YAML file with more toolsets and MCP servers, in HolmesGPT's format.

@@ -6,7 +6,7 @@ use runtime::{address::Address, signals};
 use super::{Context, with_metrics};
 use crate::{
     cli::Agent,
-    services::{Storage, lasting_agent, models, serve_agent, server_tls},
+    services::{Metrics, Readers, Storage, lasting_agent, models, serve_agent, server_tls},
     settings::api_key,
 };
 
@@ -29,8 +29,11 @@ pub(super) async fn run(context: Context, flags: Agent) -> anyhow::Result<()> {
     let agent = lasting_agent(config, models, &executor, &storage)?;
     let registry = Registry::new(storage.store(), file.rates(&flags.rates));
     let gate = Gate::new(api_key(), !needs_key, registry.clone());
-    tracing::info!(grpc = %listener.address()?, executor, "the agent is ready");
-    let metrics = file.metrics_address(flags.metrics.as_deref());
+    let readers = Readers::of_accounts(&registry, needs_key);
+    let metrics =
+        Metrics::listen(file.metrics_address(flags.metrics.as_deref()), readers, &flags.tls).await?;
+    let at = metrics.as_ref().map(Metrics::address).transpose()?;
+    tracing::info!(grpc = %listener.address()?, executor, metrics = at, "the agent is ready");
     with_metrics(
         metrics,
         &telemetry,

@@ -16,7 +16,7 @@ use rustix::{
 use super::{Context, with_metrics};
 use crate::{
     cli,
-    services::{serve_executor, server_tls, stranger},
+    services::{Metrics, Readers, serve_executor, server_tls, stranger},
     settings::{api_key, variable},
 };
 
@@ -35,6 +35,10 @@ pub(super) async fn run(context: Context, flags: cli::Executor) -> anyhow::Resul
             Some(address.listen(asks).await?.under(server_tls(&flags.tls)?))
         }
     };
+    let readers = Readers::with_key();
+    let metrics =
+        Metrics::listen(file.metrics_address(flags.metrics.as_deref()), readers, &flags.tls).await?;
+    let at = metrics.as_ref().map(Metrics::address).transpose()?;
     let mut config = ::executor::Config::from_env(&variable)?;
     config.toolsets = file.toolsets(flags.toolsets.clone());
     config.cluster.clone_from(&flags.cluster);
@@ -42,8 +46,7 @@ pub(super) async fn run(context: Context, flags: cli::Executor) -> anyhow::Resul
     let executor = Executor::build(config).await?;
     let uplink = uplink(&flags, &folder).await?;
     let address = listener.as_ref().map(Listener::address).transpose()?.map(|address| address.to_string());
-    tracing::info!(address, sandbox = %executor.sandbox(), "the executor is ready");
-    let metrics = file.metrics_address(flags.metrics.as_deref());
+    tracing::info!(address, metrics = at, sandbox = %executor.sandbox(), "the executor is ready");
     let listening = async {
         match listener {
             Some(listener) => serve_executor(&executor, listener, shutdown.clone()).await,

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     cli::{Cli, Command, General},
-    services::serve_metrics,
+    services::Metrics,
     settings::File,
     terminal::print_error,
 };
@@ -77,19 +77,19 @@ async fn dispatch(Cli { general, command }: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Serves, and serves metrics beside it if an address is given for them.
+/// Serves, and serves metrics beside it if somebody listens for that.
 async fn with_metrics(
-    address: Option<String>,
+    metrics: Option<Metrics>,
     telemetry: &Telemetry,
     shutdown: &CancellationToken,
     serving: impl Future<Output = anyhow::Result<()>>,
 ) -> anyhow::Result<()> {
     // It is large, and futures are copied on their way here.
     let serving = Box::pin(serving);
-    match address {
+    match metrics {
         None => serving.await,
-        Some(address) => {
-            let metrics = serve_metrics(&address, telemetry.metrics(), shutdown.clone());
+        Some(metrics) => {
+            let metrics = metrics.serve(telemetry.metrics(), shutdown.clone());
             tokio::try_join!(serving, metrics).map(drop)
         }
     }

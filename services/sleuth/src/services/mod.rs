@@ -22,7 +22,7 @@ use wire::transport;
 
 pub(crate) use accounts::client as accounts;
 pub(crate) use grpc::{Client, client, remote, serve_agent, serve_executor, stranger};
-pub(crate) use metrics::serve as serve_metrics;
+pub(crate) use metrics::{Metrics, Readers};
 pub(crate) use private::connect;
 pub(crate) use signing::signing_key;
 pub(crate) use storage::{Place, Storage};
