@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::Timestamp;
 use store::{Credential, CredentialKind};
 
 use crate::{
@@ -61,6 +62,19 @@ impl Registry {
             Err(Error::Store(error)) => Err(error.into()),
             Err(error) => Err(unavailable(&error)),
         }
+    }
+
+    /// Ends the keys of a cluster that only count a little longer beside their successor.
+    pub(crate) async fn revoke_replaced(&self, successor: &str, now: Timestamp) -> Result<(), Error> {
+        let key = self.store.credential(successor).await?;
+        let Some(key) = key.filter(|key| key.kind == CredentialKind::Cluster) else { return Ok(()) };
+        for other in self.store.credentials(&key.account).await? {
+            let replaced = other.counts(now) && other.revoked.is_some();
+            if replaced && other.kind == key.kind && other.clusters == key.clusters {
+                self.store.end_credential(&other.id, now, now).await?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -163,11 +163,13 @@ impl Registry {
         Ok(self.store.credentials(account).await?)
     }
 
-    /// Ends a key at once.
+    /// Ends a key at once; of a cluster, also those that it has taken the place of.
     pub async fn revoke(&self, id: &str) -> Result<(), Error> {
         let now = now();
-        let ended = self.store.end_credential(id, now, now).await?;
-        if ended { Ok(()) } else { Err(Error::NoKey(id.to_owned())) }
+        match self.store.end_credential(id, now, now).await? {
+            true => self.revoke_replaced(id, now).await,
+            false => Err(Error::NoKey(id.to_owned())),
+        }
     }
 
     /// Makes a key that takes the place of another one, which counts a little longer.

@@ -57,6 +57,19 @@ async fn a_key_of_a_cluster_is_renewed_and_its_old_one_ends() {
     registry.revoke(&first.key.id).await.unwrap();
     assert!(matches!(registry.cluster(&first.text).await, Err(Denied::Unknown)));
     assert!(registry.cluster(&second.text).await.is_ok());
+
+    let (_, third) = registry.renew(&second.text).await.unwrap();
+    let token = registry.create_key(new(CredentialKind::JoinToken, &["lab"])).await.unwrap();
+    let (_, other) = registry.join(&token.text).await.unwrap();
+    registry.revoke(&third.key.id).await.unwrap();
+    assert!(
+        matches!(registry.cluster(&second.text).await, Err(Denied::Unknown)),
+        "it ends with its successor"
+    );
+    assert!(
+        registry.cluster(&other.text).await.is_ok(),
+        "an executor of the cluster that has joined by itself"
+    );
 }
 
 #[tokio::test]

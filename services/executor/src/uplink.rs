@@ -46,6 +46,9 @@ const MOST_OLDER: usize = 8;
 const LONG_LIFE: Duration = Duration::from_secs(30);
 /// How often the key is exchanged for a fresh one.
 const RENEWAL: Duration = Duration::from_secs(24 * 3600);
+/// How often it is looked for one that another executor of the cluster put into the folder that they share: well before
+/// the old one ends.
+const LOOK: Duration = Duration::from_secs(600);
 /// Messages on their way to the agent.
 const BACKLOG: usize = 16;
 /// What one call may have on its way, all calls together, and how many there may be.
@@ -116,6 +119,13 @@ impl Key {
         let key = Self { text: joined.key.into(), path };
         key.keep().map_err(|error| UplinkError::Keep { path: key.path.clone(), error })?;
         Ok(key)
+    }
+
+    /// What is in its file now; itself if that cannot be read.
+    fn kept(self) -> Self {
+        let kept = fs::read_to_string(&self.path).ok().map(|text| text.trim().to_owned());
+        let text = kept.filter(|text| !text.is_empty()).map_or(self.text, SecretString::from);
+        Self { text, path: self.path }
     }
 
     /// How long it has been there.
@@ -222,20 +232,40 @@ impl Uplink {
     /// Exchanges the key for a fresh one, again and again; a link that is there stays.
     async fn renew(&self) -> Infallible {
         loop {
-            let left = self.key().age().map_or(RENEWAL, |age| RENEWAL.saturating_sub(age));
-            sleep(left.max(LONGEST_PAUSE)).await;
-            if let Err(error) = self.exchange().await {
-                tracing::warn!(error = error.message(), "the key of the cluster could not be renewed");
-            }
+            let pause = match self.refresh().await {
+                Ok(left) => left.min(LOOK),
+                Err(error) => {
+                    tracing::warn!(error = error.message(), "the key of the cluster could not be renewed");
+                    LONGEST_PAUSE
+                }
+            };
+            sleep(pause).await;
         }
     }
 
-    async fn exchange(&self) -> Result<(), Status> {
-        let old = self.key();
-        let Some(mut client) = self.agents.first().cloned() else { return Ok(()) };
-        let fresh = answered(client.renew(old.bearing(RenewRequest {})?)).await?.into_inner().key;
-        let fresh = Key { text: fresh.into(), path: old.path };
+    /// Takes the key that is in the folder now, or exchanges it if it is old. The time for which it will do.
+    async fn refresh(&self) -> Result<Duration, Status> {
+        let kept = self.key().kept();
+        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = kept.clone();
+        let left = kept.age().map_or(RENEWAL, |age| RENEWAL.saturating_sub(age));
+        if left.is_zero() {
+            self.exchange(kept).await?;
+            return Ok(RENEWAL);
+        }
+        Ok(left)
+    }
+
+    async fn exchange(&self, old: Key) -> Result<(), Status> {
+        let mut answer = Err(Status::unavailable("there is no agent"));
+        for agent in &self.agents {
+            answer = answered(agent.clone().renew(old.bearing(RenewRequest {})?)).await;
+            if answer.is_ok() {
+                break;
+            }
+        }
+        let fresh = Key { text: answer?.into_inner().key.into(), path: old.path };
         fresh.keep().map_err(|error| Status::internal(error.to_string()))?;
+        tracing::info!("the key of the cluster is renewed");
         *self.key.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
         Ok(())
     }

@@ -296,7 +296,7 @@ impl File {
             runtime::place::Place::of(address).context("--advertise")?;
         }
         let name_clusters = links.name_clusters.or(self.name_clusters).unwrap_or(usual.name_clusters);
-        let link_age = age.unwrap_or(usual.link_age).clamp(SHORTEST_LINK, LONGEST);
+        let link_age = age.unwrap_or(usual.link_age).clamp(SHORTEST_LINK, LONGEST_LINK);
         Ok(agent::Config { address, link_age, name_clusters, ..usual })
     }
 
@@ -321,6 +321,9 @@ impl File {
 
 /// No link is replaced sooner, whatever is configured.
 const SHORTEST_LINK: Duration = Duration::from_secs(1);
+/// And none later: an executor presents the key of its cluster with each link, and one that was exchanged for a fresh one
+/// counts for an hour.
+const LONGEST_LINK: Duration = Duration::from_secs(50 * 60);
 /// No run may take longer, whatever is configured.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 

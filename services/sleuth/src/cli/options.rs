@@ -11,7 +11,7 @@ pub(crate) struct Links {
     /// of all. They do not unless it is given.
     #[arg(long, env = "SLEUTH_ADVERTISE", value_name = "URL")]
     pub(crate) advertise: Option<String>,
-    /// Seconds after which an executor that has dialled in is to come again, at the latest. [default: 1800]
+    /// Seconds after which an executor that has dialled in is to come again, at the latest; at most 3000. [default: 1800]
     #[arg(long, env = "SLEUTH_LINK_SECONDS", value_name = "SECONDS")]
     pub(crate) link_seconds: Option<u64>,
     /// Whether a model may be asked which of the connected clusters a question is about that names none. [default: true]
