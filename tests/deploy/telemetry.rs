@@ -1,8 +1,12 @@
 //! Dashboard and collector against the metrics that a server really has.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
-use harness::{client, models::ScriptedOpenAi, process::Start};
+use harness::{
+    client,
+    models::ScriptedOpenAi,
+    process::{Sleuth, Start},
+};
 use serde_json::{Value, json};
 
 use super::{text, yaml};
@@ -28,14 +32,26 @@ async fn the_dashboard_shows_what_a_server_measures() {
     let sleuth = Start::serve().models(&list).unwrap().start().await.unwrap();
     let ask = json!({ "ask": "look FAKE_LLM{\"rounds\": 1}", "stream": true });
     client::stream(&sleuth.url("/api/chat").unwrap(), &ask).await.unwrap();
-    let scrape = reqwest::get(sleuth.url("/metrics").unwrap()).await.unwrap().text().await.unwrap();
 
     let dashboard: Value = serde_json::from_str(&text("deploy/dashboards/sleuth.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     let queries: String = panels.iter().map(|panel| panel["targets"].to_string()).collect();
-    let measured: String =
-        scrape.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect();
-    assert_eq!(metrics(&queries), metrics(&measured));
+    // A run is counted once it has ended, which its reader may hear sooner.
+    let mut measured = BTreeSet::new();
+    for _ in 0..600 {
+        measured = metrics(&measurements(&sleuth).await);
+        if metrics(&queries) == measured {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(metrics(&queries), measured);
+}
+
+/// What a server measures now.
+async fn measurements(sleuth: &Sleuth) -> String {
+    let scrape = reqwest::get(sleuth.url("/metrics").unwrap()).await.unwrap().text().await.unwrap();
+    scrape.lines().filter(|line| !line.starts_with('#')).map(|line| format!("{line}\n")).collect()
 }
 
 #[test]

@@ -403,7 +403,7 @@ impl Runs {
         let task = async move {
             telemetry::run_started();
             let driven = driver.drive().await;
-            telemetry::run_ended(progress.outcome(), began.elapsed());
+            telemetry::run_ended(&progress, began.elapsed());
             match driven {
                 Driven::ToTheEnd if progress.outcome().is_some() => {
                     keep(&*store, &progress).await;
