@@ -53,7 +53,15 @@ impl Link {
     /// # Errors
     /// If there is no free port.
     pub async fn to(targets: impl IntoIterator<Item = SocketAddr>) -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        Self::at("127.0.0.1:0", targets).await
+    }
+
+    /// One that begins at an address.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub async fn at(begin: &str, targets: impl IntoIterator<Item = SocketAddr>) -> io::Result<Self> {
+        let listener = TcpListener::bind(begin).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::default());
         let accepting = AbortOnDropHandle::new(tokio::spawn(accept(listener, Arc::clone(&shared))));

@@ -14,7 +14,7 @@ use tower::{Service, ServiceExt as _};
 use wire::{Transport, executor::tool_executor_server, transport};
 
 use super::{Clusters, Joined};
-use crate::tools::executors::unsent;
+use crate::tools::executors::{passed_on, unsent};
 
 const ACCOUNT: HeaderName = HeaderName::from_static("sleuth-account");
 const CLUSTER: HeaderName = HeaderName::from_static("sleuth-cluster");
@@ -87,7 +87,7 @@ impl Service<Request<Body>> for Relay {
                 Ok(executor) => executor
                     .oneshot(onward(request))
                     .await
-                    .map_err(|error| Status::unavailable(error.to_string())),
+                    .map_err(|error| passed_on(&Status::from_error(Box::new(error)))),
                 Err(refused) => Err(refused),
             };
             Ok(passed.unwrap_or_else(Status::into_http))

@@ -34,7 +34,7 @@ const UNKNOWN: &str = "The executor that ran this call was lost, and nobody know
 /// How often a call that only reads begins again elsewhere because its executor was lost.
 const MOVES: u32 = 2;
 /// How long an executor may take to come back with a call: less than it keeps calls that nobody follows.
-const RETURN_TIME: Duration = Duration::from_secs(20);
+pub(super) const RETURN_TIME: Duration = Duration::from_secs(20);
 /// Time between two looks whether one is there.
 const RETURN_PAUSE: Duration = Duration::from_millis(200);
 
@@ -243,11 +243,18 @@ impl Execution {
         if !member.dials_in() {
             return Err(lost);
         }
-        let Ok(Some(back)) = timeout(RETURN_TIME, self.to.pool.successor(&member)).await else {
-            return Err(lost);
+        let comes = async {
+            loop {
+                let back = self.to.pool.successor(&member).await?;
+                match self.attach_at(back.client(), *at.seen).await {
+                    // That link is gone, too.
+                    Err(status) if executors::is_lost(&status) => sleep(RETURN_PAUSE).await,
+                    attached => return Some((back, attached)),
+                }
+            }
         };
+        let Ok(Some((back, attached))) = timeout(RETURN_TIME, comes).await else { return Err(lost) };
         self.lost.pop();
-        let attached = self.attach_at(back.client(), *at.seen).await;
         self.at = Some(back.begin());
         attached.map_err(|_| lost)
     }
@@ -365,11 +372,21 @@ impl Execution {
         let request = self.plan(call, context);
         let tool = Some((context.profile, call.name.as_str()));
         let wish = Wish { not: &self.lost, tool, near: context.files(), once: false };
-        let asked = self.to.pool.ask(wish, |member| {
-            let request = traced(request.clone());
-            async move { member.client().plan(request).await }
-        });
-        match timeout(ATTACH_TIME, asked).await {
+        let judged = async {
+            loop {
+                let asked = self.to.pool.ask(wish, |member| {
+                    let request = traced(request.clone());
+                    async move { member.client().plan(request).await }
+                });
+                match asked.await {
+                    Err(status) if executors::is_lost(&status) && !executors::is_unsent(&status) => {
+                        sleep(RETURN_PAUSE).await;
+                    }
+                    judged => return judged,
+                }
+            }
+        };
+        match timeout(ATTACH_TIME, judged).await {
             Ok(Ok((plan, _))) => plan.into_inner().effect() != EffectClass::Mutation && self.grant.is_empty(),
             Ok(Err(_)) | Err(_) => false,
         }

@@ -15,6 +15,7 @@ use wire::executor::{self, Verdict};
 use super::{
     Interpreter, Offer,
     call::{self, Context, Destination, Running},
+    execution::RETURN_TIME,
     executors::{Member, Pool, Wish, is_lost},
     offered,
     rules::Judged,
@@ -84,7 +85,7 @@ impl Executor {
             self.at.pool.filled().await;
             Ok(())
         };
-        within(filled).await.map_err(silent)?;
+        within(ANSWER_TIME, filled).await.map_err(silent)?;
         let all = self.at.pool.candidates();
         let anybody = all.iter().any(|member| member.works());
         let asked =
@@ -127,7 +128,7 @@ impl Executor {
         };
         let wish =
             Wish { near: context.files(), tool: Some((context.profile, &call.name)), ..Wish::default() };
-        match within(self.judged(asked, wish)).await {
+        match within(self.patience(), self.judged(asked, wish)).await {
             Ok(answer) => {
                 let mut answer = answer.into_inner();
                 let description = std::mem::take(&mut answer.description);
@@ -143,7 +144,12 @@ impl Executor {
         }
     }
 
-    /// The executor's judgement. One that is being restarted is waited for: nothing has run yet.
+    /// How long a judgement may take: an executor that dials in may have to come back for it.
+    fn patience(&self) -> Duration {
+        if self.at.pool.expects() { RETURN_TIME } else { ANSWER_TIME }
+    }
+
+    /// The executor's judgement. One that is away is waited for: nothing has run yet.
     async fn judged(
         &self,
         asked: executor::PlanRequest,
@@ -155,7 +161,7 @@ impl Executor {
                 async move { member.client().plan(asked).await }
             });
             match judged.await {
-                Err(status) if status.code() == Code::Unavailable => sleep(RESTART_PAUSE).await,
+                Err(status) if is_lost(&status) => sleep(RESTART_PAUSE).await,
                 answer => return answer.map(|(judgement, _)| judgement),
             }
         }
@@ -170,7 +176,9 @@ impl Executor {
         let members = self.at.pool.members();
         let told = members.iter().map(async |member| {
             let mut client = member.client();
-            if let Err(status) = within(client.close_session(call::traced(request.clone()))).await {
+            if let Err(status) =
+                within(ANSWER_TIME, client.close_session(call::traced(request.clone()))).await
+            {
                 tracing::warn!(%status, "an executor keeps the files of a session until they are old");
             }
         });
@@ -203,7 +211,7 @@ impl Executor {
 /// Has an executor say what it has.
 async fn list(member: &Member, profile: ToolProfile) -> Result<String, Status> {
     let asked = executor::ListToolsRequest { caller: None, profile: profile.name().to_owned() };
-    match within(member.client().list_tools(call::traced(asked))).await {
+    match within(ANSWER_TIME, member.client().list_tools(call::traced(asked))).await {
         Ok(list) => {
             member.told(profile, list.into_inner());
             Ok(member.name().to_owned())
@@ -235,7 +243,7 @@ fn judgement(answer: executor::PlanResponse) -> (ToolVerdict, Approval) {
     (verdict, facts)
 }
 
-async fn within<T>(answer: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
-    let late = || Status::deadline_exceeded(format!("no answer within {} s", ANSWER_TIME.as_secs()));
-    timeout(ANSWER_TIME, answer).await.unwrap_or_else(|_| Err(late()))
+async fn within<T>(time: Duration, answer: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+    let late = || Status::deadline_exceeded(format!("no answer within {} s", time.as_secs()));
+    timeout(time, answer).await.unwrap_or_else(|_| Err(late()))
 }

@@ -26,6 +26,8 @@ const TOOLSET: &str = "toolset";
 
 /// In the metadata of a status: the request never reached an executor.
 const UNSENT: &str = "sleuth-unsent";
+/// In the metadata of a status: the request was on its way when the way to the executor broke.
+const BROKE: &str = "sleuth-broke";
 /// How long an executor that failed is left alone; doubled with each failure, up to the longest.
 const PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -260,16 +262,25 @@ pub(crate) fn is_lost(status: &Status) -> bool {
 
 /// That a request never reached an executor, for whoever could try elsewhere.
 pub(crate) fn unsent(why: &str) -> Status {
+    marked(UNSENT, why)
+}
+
+/// The failure of a way to an executor, for whoever is told of it elsewhere, where it has no cause any more.
+pub(crate) fn passed_on(failure: &Status) -> Status {
+    marked(if is_unsent(failure) { UNSENT } else { BROKE }, failure.message())
+}
+
+fn marked(mark: &'static str, why: &str) -> Status {
     let mut status = Status::unavailable(why);
-    status.metadata_mut().insert(UNSENT, MetadataValue::from_static("true"));
+    status.metadata_mut().insert(mark, MetadataValue::from_static("true"));
     status
 }
 
 /// Whether an executor may have taken a request all the same: it did not answer, and the request was sent.
 pub(crate) fn is_doubtful(status: &Status) -> bool {
     // What an executor says has no cause, and then it says that it did not take it.
-    let broke = std::error::Error::source(status).is_some() && !is_unsent(status);
-    broke || status.code() == tonic::Code::DeadlineExceeded
+    let broke = status.metadata().contains_key(BROKE) || std::error::Error::source(status).is_some();
+    broke && !is_unsent(status) || status.code() == tonic::Code::DeadlineExceeded
 }
 
 /// Whether a request certainly never reached an executor.
@@ -279,4 +290,22 @@ pub(crate) fn is_unsent(status: &Status) -> bool {
     }
     let first = std::error::Error::source(status);
     std::iter::successors(first, |error| error.source()).any(<dyn std::error::Error>::is::<ConnectError>)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_passed_on_says_whether_anything_can_have_happened() {
+        let refused = Status::from_error(Box::new(ConnectError("refused".into())));
+        let cut = Status::from_error(Box::new(std::io::Error::other("cut")));
+        for (failure, unsent) in [(refused, true), (cut, false)] {
+            let passed = passed_on(&failure);
+            assert_eq!((is_unsent(&failure), is_unsent(&passed)), (unsent, unsent), "{failure:?}");
+            assert_eq!((is_doubtful(&failure), is_doubtful(&passed)), (!unsent, !unsent), "{failure:?}");
+            assert!(is_lost(&passed));
+        }
+        assert!(!is_doubtful(&Status::unavailable("it is shutting down")));
+    }
 }

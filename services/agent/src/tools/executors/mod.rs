@@ -10,5 +10,5 @@ mod member;
 mod pool;
 
 pub use discover::{Dial, Discovered};
-pub(crate) use member::{Busy, Client, Member, is_doubtful, is_lost, is_unsent, unsent};
+pub(crate) use member::{Busy, Client, Member, is_doubtful, is_lost, is_unsent, passed_on, unsent};
 pub(crate) use pool::{Pool, Wish};
