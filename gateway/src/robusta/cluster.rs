@@ -37,9 +37,13 @@ impl From<Unresolved> for Failure {
     }
 }
 
+/// Refuses a cluster that the asker's key is not for.
+pub(super) fn permit(about: &About, asker: &Asker) -> Result<(), Failure> {
+    Ok(permitted(about.cluster_id.as_deref(), &asker.caller.clusters)?)
+}
+
 /// Chooses among the clusters that the asker may reach.
 pub(super) async fn choose(about: &About, asker: &Asker, shared: &Shared) -> Result<String, Failure> {
-    permitted(about.cluster_id.as_deref(), &asker.caller.clusters)?;
     let connected = connected(asker, shared).await?;
     match resolve(about, &connected) {
         Err(Unresolved::Ambiguous(among)) => {

@@ -62,8 +62,9 @@ async fn chat(
     let route = request.uri().path().to_owned();
     let body = body::read_json(request, &shared.config).await?;
     let about = request::about(&body)?;
-    let cluster = cluster::choose(&about, &asker, &shared).await?;
+    cluster::permit(&about, &asker)?;
     let mut question = request::question(&body, &about)?;
+    let cluster = cluster::choose(&about, &asker, &shared).await?;
     question.chat.cluster.clone_from(&cluster);
     again.mark(&route, &body, &mut question.chat);
     if again.cursor.is_none() {

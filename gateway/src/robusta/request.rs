@@ -19,7 +19,7 @@ pub(super) struct About {
     pub(super) model: Option<String>,
 }
 
-/// What a body says of its cluster. The question is read once it is known that this cluster may be asked about.
+/// What a body says of its cluster. The question is read once it is known that the key may be for that.
 pub(super) fn about(body: &[u8]) -> Result<About, Problem> {
     serde_json::from_slice(body)
         .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, &format!("The body cannot be read: {error}")))
