@@ -8,6 +8,8 @@
 mod chart;
 #[path = "deploy/cluster.rs"]
 mod cluster;
+#[path = "deploy/dialling.rs"]
+mod dialling;
 #[path = "deploy/image.rs"]
 mod image;
 #[path = "deploy/processes.rs"]

@@ -52,6 +52,10 @@ pub(super) fn everything(mode: &str) -> Value {
     });
     let mut executor = component.clone();
     executor["autoscaling"] = json!({ "enabled": true, "maxReplicas": 20 });
+    executor["connect"] = json!({
+        "urls": ["https://hub.example.com:443", "https://other.example.com"], "cluster": "prod",
+        "joinToken": { "existingSecret": "join" }, "storageClass": "fast",
+    });
     json!({
         "mode": mode,
         "server": component, "gateway": component, "agent": component, "executor": executor,
@@ -73,7 +77,10 @@ pub(super) fn everything(mode: &str) -> Value {
         "otel": { "endpoint": "http://collector:4317" },
         "additionalVolumes": [{ "name": "kube", "secret": { "secretName": "kube" } }],
         "additionalVolumeMounts": [{ "name": "kube", "mountPath": "/etc/kube" }],
-        "service": { "annotations": { "a": "b" } }, "serviceAccount": { "annotations": { "a": "b" } },
+        "store": { "existingSecret": "database" },
+        "tls": { "certificateSecret": "certificate", "caSecret": "authority", "clientCertificates": "all" },
+        "service": { "annotations": { "a": "b" }, "grpcType": "LoadBalancer", "grpcAnnotations": { "a": "b" } },
+        "serviceAccount": { "annotations": { "a": "b" } },
         "ingress": {
             "enabled": true, "className": "nginx", "annotations": { "a": "b" }, "hosts": [{ "host": "sleuth.example.com" }],
             "tls": [{ "secretName": "tls", "hosts": ["sleuth.example.com"] }],
@@ -83,12 +90,23 @@ pub(super) fn everything(mode: &str) -> Value {
             "enabled": true, "httpFrom": [{ "namespaceSelector": {} }], "grpcFrom": [{ "podSelector": {} }],
             "metricsFrom": [{ "namespaceSelector": {} }],
         },
-        "serviceMonitor": { "enabled": true, "labels": { "release": "prometheus" } },
+        "serviceMonitor": {
+            "enabled": true, "labels": { "release": "prometheus" }, "existingSecret": "prometheus-key",
+        },
     })
 }
 
-pub(super) fn all_values() -> [Value; 4] {
-    [json!({}), json!({ "mode": "split" }), everything("single"), everything("split")]
+/// A cluster that dials a hub.
+pub(super) fn dialling() -> Value {
+    json!({ "mode": "executor", "executor": { "connect": { "urls": ["http://hub:50051"], "cluster": "eu" } } })
+}
+
+pub(super) fn all_values() -> [Value; 8] {
+    let least = [json!({}), json!({ "mode": "split" }), json!({ "mode": "hub" }), dialling()];
+    let [single, split, hub, executor] = least;
+    let most = ["single", "split", "hub", "executor"].map(everything);
+    let [all_single, all_split, all_hub, all_executor] = most;
+    [single, split, hub, executor, all_single, all_split, all_hub, all_executor]
 }
 
 fn name(object: &Value) -> String {
@@ -136,6 +154,7 @@ fn each_mode_has_the_objects_it_needs() {
         "ConfigMap/test-sleuth-runbooks",
         "Secret/test-sleuth-models",
         "Secret/test-sleuth-toolsets",
+        "Service/test-sleuth-agent-metrics",
         "Service/test-sleuth-executor",
         "ServiceMonitor/test-sleuth-agent",
         "ServiceMonitor/test-sleuth-gateway",
@@ -151,6 +170,81 @@ fn each_mode_has_the_objects_it_needs() {
     );
 }
 
+/// What no service of a mode needs is not there, and above all not what nobody else should reach.
+#[test]
+fn a_hub_runs_nothing_and_a_cluster_that_dials_it_serves_nothing() {
+    let Some(chart) = Chart::new() else { return };
+    let names = |mode: &str| {
+        let objects = chart.render(&everything(mode), None).unwrap();
+        objects.iter().map(name).collect::<Vec<_>>()
+    };
+    let hub = names("hub");
+    let none = ["Role", "ServiceAccount", "executor", "toolsets"];
+    assert!(hub.iter().all(|name| none.iter().all(|part| !name.contains(part))), "{hub:?}");
+    for one in ["Deployment/test-sleuth-gateway", "Deployment/test-sleuth-agent", "Service/test-sleuth-agent"]
+    {
+        assert!(hub.iter().any(|name| name == one), "{one}: {hub:?}");
+    }
+    let executor = names("executor");
+    let none = ["Service/", "Ingress", "ServiceMonitor", "models", "runbooks", "agent", "gateway"];
+    assert!(executor.iter().all(|name| none.iter().all(|part| !name.contains(part))), "{executor:?}");
+    for one in ["Deployment/test-sleuth-executor", "PersistentVolumeClaim/test-sleuth-executor"] {
+        assert!(executor.iter().any(|name| name == one), "{one}: {executor:?}");
+    }
+    let mut own = dialling();
+    own["executor"]["connect"]["existingClaim"] = "own".into();
+    let objects = chart.render(&own, None).unwrap();
+    assert!(of_kind(&objects, "PersistentVolumeClaim").is_empty());
+    let pod = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"];
+    assert!(pod["volumes"].to_string().contains(r#""claimName":"own""#), "{pod}");
+    let replicas = |access: &str| {
+        let mut values = dialling();
+        values["executor"]["connect"]["accessModes"] = json!([access]);
+        let objects = chart.render(&values, None).unwrap();
+        of_kind(&objects, "Deployment")[0]["spec"]["replicas"].clone()
+    };
+    assert_eq!((replicas("ReadWriteOnce"), replicas("ReadWriteMany")), (json!(1), json!(2)));
+}
+
+/// Kubelets have no certificates, and no gRPC under TLS.
+#[test]
+fn probes_ask_as_much_as_a_kubelet_can() {
+    let Some(chart) = Chart::new() else { return };
+    for (mode, certificates, expected) in [
+        ("split", None, ["gateway http HTTP", "agent grpc", "executor grpc"].as_slice()),
+        ("split", Some("none"), &["gateway http HTTPS", "agent tcp", "executor tcp"]),
+        ("split", Some("services"), &["gateway http HTTPS", "agent tcp", "executor tcp"]),
+        ("split", Some("all"), &["gateway tcp", "agent tcp", "executor tcp"]),
+        ("single", Some("services"), &["server http HTTPS"]),
+        ("executor", None, &["executor http HTTP"]),
+        ("executor", Some("services"), &["executor tcp"]),
+    ] {
+        let mut values = dialling();
+        values["mode"] = mode.into();
+        if let Some(certificates) = certificates {
+            values["tls"] = json!({
+                "certificateSecret": "certificate", "caSecret": "authority", "clientCertificates": certificates,
+            });
+        }
+        let objects = chart.render(&values, None).unwrap();
+        let probes = of_kind(&objects, "Deployment").into_iter().map(|deployment| {
+            let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+            let probe = &container["readinessProbe"];
+            let how = match (probe["httpGet"]["scheme"].as_str(), probe["grpc"].is_object()) {
+                (Some(scheme), _) => format!("http {scheme}"),
+                (None, true) => "grpc".to_owned(),
+                (None, false) => probe["tcpSocket"]["port"].as_str().map(|_| "tcp".to_owned()).unwrap(),
+            };
+            format!("{} {how}", container["name"].as_str().unwrap())
+        });
+        let mut probes: Vec<_> = probes.collect();
+        let mut expected = expected.to_vec();
+        probes.sort();
+        expected.sort_unstable();
+        assert_eq!(probes, expected, "{mode} {certificates:?}");
+    }
+}
+
 #[test]
 fn values_that_mean_nothing_are_refused() {
     let Some(chart) = Chart::new() else { return };
@@ -164,6 +258,14 @@ fn values_that_mean_nothing_are_refused() {
         (json!({ "listen": "127.0.0.1" }), "/listen"),
         (json!({ "runbooks": { "a/b": "text" } }), "a/b"),
         (json!({ "toolsets": { "own": "text" } }), "/toolsets/own"),
+        (json!({ "mode": "executor" }), "executor.connect.urls"),
+        (
+            json!({ "mode": "executor", "executor": { "connect": { "urls": ["http://hub"] } } }),
+            "connect.cluster",
+        ),
+        (json!({ "executor": { "connect": { "urls": ["hub:443"] } } }), "/executor/connect/urls/0"),
+        (json!({ "tls": { "clientCertificates": "all" } }), "tls.certificateSecret"),
+        (json!({ "tls": { "clientCertificates": "some" } }), "/tls/clientCertificates"),
     ] {
         let error = chart.render(&values, None).unwrap_err();
         assert!(error.contains(place), "{values}: {error}");
@@ -218,6 +320,8 @@ fn pods_may_do_no_more_than_they_must() {
                 ("/etc/sleuth/runbooks", calls_models),
                 ("intro,time_runbooks", calls_models),
                 ("/etc/sleuth/toolsets", runs_commands),
+                (r#""database""#, calls_models),
+                (r#""join""#, runs_commands && values["mode"] == "executor"),
             ] {
                 assert_eq!(text.contains(own), here && values["runbooks"].is_object(), "{component}: {own}");
             }

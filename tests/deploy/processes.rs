@@ -14,18 +14,18 @@ use super::{
     text, yaml,
 };
 
-const KEY: &str = "k3y";
+pub(super) const KEY: &str = "k3y";
 
 /// How a container starts its service.
 #[derive(Debug)]
-struct Service {
+pub(super) struct Service {
     arguments: Vec<String>,
     variables: BTreeMap<String, String>,
 }
 
 impl Service {
     /// Starts it on free ports, with the services that it calls where they are here.
-    async fn start(mut self, elsewhere: &[(&str, String)]) -> Sleuth {
+    pub(super) async fn start(mut self, elsewhere: &[(&str, String)]) -> Sleuth {
         for listens in ["SLEUTH_HTTP", "SLEUTH_GRPC", "SLEUTH_LISTEN", "SLEUTH_METRICS"] {
             if let Some(address) = self.variables.get_mut(listens) {
                 let (host, _) = address.rsplit_once(':').unwrap();
@@ -49,10 +49,15 @@ impl Service {
     }
 }
 
-fn here(service: &Sleuth, name: &str) -> String {
+pub(super) fn here(service: &Sleuth, name: &str) -> String {
+    at("http", service, name)
+}
+
+/// The URL of a port that others reach.
+pub(super) fn at(scheme: &str, service: &Sleuth, name: &str) -> String {
     let address = service.address(name).unwrap();
     assert!(address.ip().is_unspecified(), "{name} can be reached only from its own pod: {address}");
-    format!("http://127.0.0.1:{}", address.port())
+    format!("{scheme}://127.0.0.1:{}", address.port())
 }
 
 /// Starts three services, asks a question, and returns the names of the models and the answer.
@@ -62,11 +67,11 @@ async fn ask_split(mut services: BTreeMap<String, Service>, model: &str) -> (Val
     let agent = agent.start(&[("SLEUTH_EXECUTOR", here(&executor, "address"))]).await;
     let gateway = services.remove("gateway").unwrap();
     let gateway = gateway.start(&[("SLEUTH_AGENT", here(&agent, "grpc"))]).await;
-    ask(&here(&gateway, "http"), model).await
+    ask(&reqwest::Client::new(), &here(&gateway, "http"), model).await
 }
 
-async fn ask(url: &str, model: &str) -> (Value, Value) {
-    let client = reqwest::Client::new();
+/// Asks a question, and returns the names of the models and the answer.
+pub(super) async fn ask(client: &reqwest::Client, url: &str, model: &str) -> (Value, Value) {
     let ready = client.get(format!("{url}/readyz")).send().await.unwrap();
     assert_eq!(ready.status(), 200, "{}", ready.text().await.unwrap());
     let models = client.get(format!("{url}/api/model")).header("x-api-key", KEY).send().await.unwrap();
@@ -76,8 +81,9 @@ async fn ask(url: &str, model: &str) -> (Value, Value) {
     (models.json().await.unwrap(), answer.json().await.unwrap())
 }
 
-/// The services of a rendered chart. Files that they mount are written to `folder`.
-fn of_chart(objects: &[Value], folder: &TempDir) -> BTreeMap<String, Service> {
+/// The services of a rendered chart. Files that they mount are written to `folder`, but for those of Secrets that are
+/// there already.
+pub(super) fn of_chart(objects: &[Value], folder: &TempDir) -> BTreeMap<String, Service> {
     let deployments = of_kind(objects, "Deployment");
     let services = deployments.into_iter().map(|deployment| {
         let pod = &deployment["spec"]["template"]["spec"];
@@ -113,12 +119,14 @@ fn mounted(objects: &[Value], pod: &Value, path: &str, folder: &TempDir) -> Stri
         Some(secret) => ("Secret", &secret["secretName"]),
         None => ("ConfigMap", &volume["configMap"]["name"]),
     };
-    let object =
-        of_kind(objects, kind).into_iter().find(|object| object["metadata"]["name"] == *name).unwrap();
-    let content =
-        [&object["data"][file], &object["stringData"][file]].into_iter().find_map(Value::as_str).unwrap();
     let here = folder.path().join(file);
-    std::fs::write(&here, content).unwrap();
+    let made = of_kind(objects, kind).into_iter().find(|object| object["metadata"]["name"] == *name);
+    match made.map(|made| [&made["data"][file], &made["stringData"][file]]) {
+        Some(texts) => {
+            std::fs::write(&here, texts.into_iter().find_map(Value::as_str).unwrap()).unwrap();
+        }
+        None => assert!(here.is_file(), "{path}"),
+    }
     here.to_str().unwrap().to_owned()
 }
 
@@ -126,7 +134,7 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
-fn values(mode: &str, openai: &ScriptedOpenAi) -> Value {
+pub(super) fn values(mode: &str, openai: &ScriptedOpenAi) -> Value {
     json!({
         "mode": mode,
         "modelList": { "fast-model": {
@@ -147,7 +155,7 @@ async fn the_chart_starts_one_process_that_answers() {
     let (openai, folder) = (ScriptedOpenAi::start().await.unwrap(), TempDir::new().unwrap());
     let objects = chart.render(&values("single", &openai), None).unwrap();
     let server = of_chart(&objects, &folder).remove("server").unwrap().start(&[]).await;
-    let (models, answer) = ask(&here(&server, "http"), "fast-model").await;
+    let (models, answer) = ask(&reqwest::Client::new(), &here(&server, "http"), "fast-model").await;
     assert_eq!(models["model_name"][0], "fast-model");
     assert_eq!(answer["analysis"], "found", "{answer}");
 }

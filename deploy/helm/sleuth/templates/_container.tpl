@@ -2,6 +2,7 @@
 
 {{- define "sleuth.env" -}}
 {{- $root := .root }}{{ $values := .root.Values }}{{ $fullname := include "sleuth.fullname" .root }}{{ $listen := $values.listen }}
+{{- $scheme := include "sleuth.scheme" .root }}
 - name: SLEUTH_API_KEY
   valueFrom:
     secretKeyRef:
@@ -11,6 +12,20 @@
   value: /etc/sleuth/config/config.yaml
 - name: SLEUTH_LOG_FORMAT
   value: json
+{{- if $values.tls.certificateSecret }}
+- name: SLEUTH_TLS_CERT
+  value: /etc/sleuth/tls/tls.crt
+- name: SLEUTH_TLS_KEY
+  value: /etc/sleuth/tls/tls.key
+{{- end }}
+{{- if $values.tls.caSecret }}
+- name: SLEUTH_TLS_CA
+  value: /etc/sleuth/ca/ca.crt
+{{- end }}
+{{- if include "sleuth.asksCertificates" . }}
+- name: SLEUTH_TLS_CLIENT_CA
+  value: /etc/sleuth/ca/ca.crt
+{{- end }}
 {{- with $values.otel.endpoint }}
 - name: OTEL_EXPORTER_OTLP_ENDPOINT
   value: {{ . | quote }}
@@ -21,7 +36,7 @@
 {{- end }}
 {{- if eq .component "gateway" }}
 - name: SLEUTH_AGENT
-  value: http://{{ $fullname }}-agent:{{ $values.service.grpcPort }}
+  value: {{ $scheme }}://{{ $fullname }}-agent:{{ $values.service.grpcPort }}
 {{- end }}
 {{- if eq .component (include "sleuth.grpc" $root) }}
 - name: SLEUTH_GRPC
@@ -32,6 +47,20 @@
 {{- end }}
 - name: SLEUTH_DATA_DIR
   value: /var/lib/sleuth
+{{- if $values.store.existingSecret }}
+- name: SLEUTH_STORE
+  valueFrom:
+    secretKeyRef:
+      name: {{ $values.store.existingSecret }}
+      key: {{ $values.store.secretKey }}
+{{- if eq $scheme "http" }}
+- name: POD_IP
+  valueFrom:
+    fieldRef: {fieldPath: status.podIP}
+- name: SLEUTH_ADVERTISE
+  value: {{ eq $listen "[::]" | ternary "http://[$(POD_IP)]:50051" "http://$(POD_IP):50051" | quote }}
+{{- end }}
+{{- end }}
 {{- with $values.clusterName }}
 - name: CLUSTER_NAME
   value: {{ . | quote }}
@@ -50,7 +79,9 @@
 {{- end }}
 {{- if eq .component "agent" }}
 - name: SLEUTH_EXECUTOR
-  value: http://{{ $fullname }}-executor:50052
+  value: {{ eq $values.mode "hub" | ternary "none" (printf "%s://%s-executor:50052" $scheme $fullname) }}
+{{- end }}
+{{- if or (eq .component "agent") (eq $values.mode "executor") }}
 - name: SLEUTH_METRICS
   value: {{ printf "%s:9090" $listen | quote }}
 {{- end }}
@@ -58,7 +89,22 @@
 - name: SLEUTH_TOOLSETS
   value: /etc/sleuth/toolsets/toolsets.yaml
 {{- end }}
-{{- if eq .component "executor" }}
+{{- if eq $values.mode "executor" }}
+- name: SLEUTH_CONNECT
+  value: {{ required "mode executor needs executor.connect.urls" (join "," $values.executor.connect.urls) | quote }}
+- name: SLEUTH_CLUSTER
+  value: {{ required "mode executor needs executor.connect.cluster" $values.executor.connect.cluster | quote }}
+- name: SLEUTH_EXECUTOR_STATE
+  value: /var/lib/sleuth
+{{- with $values.executor.connect.joinToken }}
+{{- if .existingSecret }}
+- name: SLEUTH_JOIN_TOKEN
+  valueFrom:
+    # It counts once: later it need not be there.
+    secretKeyRef: {name: {{ .existingSecret }}, key: {{ .secretKey }}, optional: true}
+{{- end }}
+{{- end }}
+{{- else if eq .component "executor" }}
 - name: SLEUTH_LISTEN
   value: {{ printf "%s:50052" $listen | quote }}
 {{- end }}
@@ -74,38 +120,38 @@
 {{- if eq .component (include "sleuth.grpc" .root) }}
 - {name: grpc, containerPort: 50051}
 {{- end }}
-{{- if eq .component "agent" }}
+{{- if or (eq .component "agent") (eq .root.Values.mode "executor") }}
 - {name: metrics, containerPort: 9090}
 {{- end }}
-{{- if eq .component "executor" }}
+{{- if and (eq .component "executor") (ne .root.Values.mode "executor") }}
 - {name: grpc, containerPort: 50052}
 {{- end }}
 {{- end }}
 
-{{/* The key is not asked for by health checks. Only HTTP tells being alive from being ready. */}}
+{{/* The key is not asked for by health checks. Kubelets neither speak gRPC under TLS nor have certificates: where that
+     would be needed, they only look whether somebody listens. */}}
 {{- define "sleuth.probes" -}}
-{{- if eq .component (include "sleuth.http" .root) }}
-startupProbe:
-  httpGet: {path: /healthz, port: http}
-  periodSeconds: 1
-  failureThreshold: 60
-livenessProbe:
-  httpGet: {path: /healthz, port: http}
-  timeoutSeconds: 5
-readinessProbe:
-  httpGet: {path: /readyz, port: http}
-  timeoutSeconds: 5
-{{- else }}
-{{- $grpc := dict "port" (eq .component "agent" | ternary 50051 50052) | toYaml }}
-startupProbe:
-  grpc: {{- $grpc | nindent 4 }}
-  periodSeconds: 1
-  failureThreshold: 60
-livenessProbe:
-  grpc: {{- $grpc | nindent 4 }}
-  timeoutSeconds: 5
-readinessProbe:
-  grpc: {{- $grpc | nindent 4 }}
-  timeoutSeconds: 5
+{{- $http := eq .component (include "sleuth.http" .root) }}
+{{- $dials := eq .root.Values.mode "executor" }}
+{{- $port := $http | ternary "http" ($dials | ternary "metrics" "grpc") }}
+{{- $alive := dict "tcpSocket" (dict "port" $port) }}{{ $ready := $alive }}
+{{- if or $http $dials }}
+{{- if not (include "sleuth.asksCertificates" .) }}
+{{- $scheme := include "sleuth.scheme" .root | upper }}
+{{- $alive = dict "httpGet" (dict "path" "/healthz" "port" $port "scheme" $scheme) }}
+{{- $ready = dict "httpGet" (dict "path" ($http | ternary "/readyz" "/healthz") "port" $port "scheme" $scheme) }}
 {{- end }}
+{{- else if not .root.Values.tls.certificateSecret }}
+{{- $alive = dict "grpc" (dict "port" (eq .component "agent" | ternary 50051 50052)) }}{{ $ready = $alive }}
+{{- end }}
+startupProbe:
+  {{- toYaml $alive | nindent 2 }}
+  periodSeconds: 1
+  failureThreshold: 60
+livenessProbe:
+  {{- toYaml $alive | nindent 2 }}
+  timeoutSeconds: 5
+readinessProbe:
+  {{- toYaml $ready | nindent 2 }}
+  timeoutSeconds: 5
 {{- end }}

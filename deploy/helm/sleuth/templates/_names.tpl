@@ -17,10 +17,10 @@
 
 {{/* The Deployments of the mode, separated by spaces. */}}
 {{- define "sleuth.components" -}}
-{{ eq .Values.mode "single" | ternary "server" "gateway agent executor" }}
+{{ get (dict "single" "server" "split" "gateway agent executor" "hub" "gateway agent" "executor" "executor") .Values.mode }}
 {{- end }}
 
-{{/* Who answers HTTP, who answers questions, who runs commands. */}}
+{{/* Who answers HTTP, who answers questions, who runs commands; whether the mode has it or not. */}}
 {{- define "sleuth.http" -}}{{ eq .Values.mode "single" | ternary "server" "gateway" }}{{- end }}
 {{- define "sleuth.grpc" -}}{{ eq .Values.mode "single" | ternary "server" "agent" }}{{- end }}
 {{- define "sleuth.runner" -}}{{ eq .Values.mode "single" | ternary "server" "executor" }}{{- end }}
@@ -61,6 +61,31 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if or .Values.toolsets .Values.mcp_servers -}}
 {{ dict "toolsets" .Values.toolsets "mcp_servers" .Values.mcp_servers | toYaml }}
 {{- end }}
+{{- end }}
+
+{{- define "sleuth.scheme" -}}{{ empty .Values.tls.certificateSecret | ternary "http" "https" }}{{- end }}
+
+{{/* Not empty if a component asks clients for certificates. */}}
+{{- define "sleuth.asksCertificates" -}}
+{{- $asked := .root.Values.tls.clientCertificates -}}
+{{- if or (eq $asked "all") (and (eq $asked "services") (has .component (list "agent" "executor"))) -}}
+{{- if not (and .root.Values.tls.certificateSecret .root.Values.tls.caSecret) -}}
+{{ fail "tls.clientCertificates needs tls.certificateSecret and tls.caSecret" }}
+{{- end -}}
+true
+{{- end }}
+{{- end }}
+
+{{/* Not empty if an executor that dials out cannot share its volume. */}}
+{{- define "sleuth.alone" -}}
+{{- with .Values.executor.connect -}}
+{{ and (eq $.Values.mode "executor") (not .existingClaim) (not (has "ReadWriteMany" .accessModes)) | ternary "true" "" }}
+{{- end }}
+{{- end }}
+
+{{/* The claim in which an executor that dials out keeps its key. */}}
+{{- define "sleuth.keyClaim" -}}
+{{ default (printf "%s-executor" (include "sleuth.fullname" .)) .Values.executor.connect.existingClaim }}
 {{- end }}
 
 {{- define "sleuth.keySecret" -}}
