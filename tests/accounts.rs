@@ -4,6 +4,8 @@
 
 #[path = "accounts/doors.rs"]
 mod doors;
+#[path = "accounts/objects.rs"]
+mod objects;
 #[path = "accounts/sessions.rs"]
 mod sessions;
 #[path = "accounts/world.rs"]
@@ -81,6 +83,54 @@ async fn no_key_of_another_account_opens_a_session_or_settles_a_call() {
     let after: Value =
         world.get(&format!("/v1/sessions/{session}"), &world.victim).await.json().await.unwrap();
     assert_eq!((&after["id"], &after["title"]), (&before["id"], &before["title"]));
+}
+
+#[tokio::test]
+async fn no_key_of_another_account_opens_what_an_account_keeps_or_tells_that_it_is_there() {
+    let world = World::start().await;
+    let kept = objects::kept(&world).await;
+    let mut attempts = 0;
+    for intruder in &world.intruders {
+        for (kind, id) in &kept {
+            let other = objects::like(id);
+            for (_, rpc) in objects::RPCS.iter().filter(|(about, _)| about == kind) {
+                let seen = objects::call(&world, *rpc, &intruder.key, id).await;
+                let unknown = objects::call(&world, *rpc, &intruder.key, &other).await;
+                let place = format!("{rpc:?} as {}", intruder.name);
+                match (&seen, &unknown) {
+                    // Lists are those of the intruder's own account.
+                    (Ok(listed), Ok(same)) => {
+                        assert!(format!("{rpc:?}").starts_with("List"), "{place}: {listed}");
+                        assert!(!listed.contains(id.as_str()) && listed == same, "{place}: {listed}");
+                    }
+                    (Err(seen), Err(unknown)) => {
+                        let said =
+                            |status: &tonic::Status| status.message().replace(id, "ID").replace(&other, "ID");
+                        assert_eq!((seen.code(), said(seen)), (unknown.code(), said(unknown)), "{place}");
+                    }
+                    _ => panic!("{place}: {seen:?} {unknown:?}"),
+                }
+                attempts += 1;
+            }
+            let (here, nowhere) = (objects::over_http(*kind, id), objects::over_http(*kind, &other));
+            for (way, elsewhere) in here.into_iter().zip(nowhere) {
+                let place = format!("{} {} as {}", way.0, way.1, intruder.name);
+                let answered = async |(method, path, body): (_, String, Value), id: &str| {
+                    let answer = world.send(method, &path, &intruder.key, &body, &[]).await;
+                    (answer.status().as_u16(), answer.text().await.unwrap().replace(id, "ID"))
+                };
+                let seen = answered(way, id).await;
+                assert!(seen.0 >= 400, "{place}: {seen:?}");
+                assert_eq!(seen, answered(elsewhere, &other).await, "{place}");
+                attempts += 1;
+            }
+        }
+    }
+    assert!(attempts >= 200, "{attempts}");
+    for (kind, id) in &kept {
+        let rpc = objects::RPCS.iter().find(|(about, _)| about == kind).unwrap().1;
+        objects::call(&world, rpc, &world.victim, id).await.unwrap();
+    }
 }
 
 #[tokio::test]

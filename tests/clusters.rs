@@ -2,8 +2,16 @@
 
 #![cfg(test)]
 
+#[path = "clusters/codes.rs"]
+mod codes;
 #[path = "clusters/hubs.rs"]
 mod hubs;
+#[path = "clusters/keys.rs"]
+mod keys;
+#[path = "clusters/namespace.rs"]
+mod namespace;
+#[path = "clusters/namespaces.rs"]
+mod namespaces;
 #[path = "clusters/world.rs"]
 mod world;
 

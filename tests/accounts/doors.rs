@@ -8,7 +8,7 @@ use tonic::{Code, Request, Status, metadata::MetadataValue, transport::Channel};
 use wire::{
     account::{AuditRequest, accounts_client::AccountsClient},
     agent::{
-        Caller, CancelRunRequest, DecideRequest, GetRunRequest, ListRunsRequest, WatchRequest,
+        Caller, CancelRunRequest, DecideRequest, GetRunRequest, ListRunsRequest, SteerRequest, WatchRequest,
         agent_client::AgentClient, decide_request::Settlement,
     },
 };
@@ -30,6 +30,8 @@ enum Way {
     /// `{run}` stands for the run.
     Get(&'static str),
     Cancel,
+    /// A decision about a call of it, as the harness API takes it.
+    Relay,
     /// A question with the run's place as `Last-Event-ID`.
     Resume(&'static str),
     Rpc(Rpc),
@@ -42,6 +44,7 @@ enum Rpc {
     List,
     Cancel,
     Decide,
+    Steer,
     Audit,
 }
 
@@ -55,6 +58,7 @@ pub(crate) const DOORS: &[Door] = &[
         way: Way::Get("/api/admin/audit?account=acme&run_id={run}"),
     },
     Door { name: "POST cancel", way: Way::Cancel },
+    Door { name: "POST relay", way: Way::Relay },
     Door { name: "resume chat", way: Way::Resume("/api/chat") },
     Door { name: "resume stream", way: Way::Resume("/api/stream/chat") },
     Door { name: "resume the account's chat", way: Way::Resume("/api/holmes/acme/chat") },
@@ -64,6 +68,7 @@ pub(crate) const DOORS: &[Door] = &[
     Door { name: "ListRuns", way: Way::Rpc(Rpc::List) },
     Door { name: "CancelRun", way: Way::Rpc(Rpc::Cancel) },
     Door { name: "Decide", way: Way::Rpc(Rpc::Decide) },
+    Door { name: "Steer", way: Way::Rpc(Rpc::Steer) },
     Door { name: "Audit", way: Way::Rpc(Rpc::Audit) },
 ];
 
@@ -93,6 +98,10 @@ impl Door {
             }
             Way::Cancel => {
                 http(world, Method::POST, &format!("/api/runs/{run}/cancel"), key, run, &json!({}), &[]).await
+            }
+            Way::Relay => {
+                let body = json!({ "sessionId": run, "response": { "approved": true } });
+                http(world, Method::POST, "/chat/relay/call", key, run, &body, &[]).await
             }
             Way::Resume(path) => {
                 let body = json!({ "ask": "what FAKE_LLM{}", "stream": true });
@@ -156,6 +165,10 @@ async fn grpc(world: &World, rpc: Rpc, key: &str, run: &str) -> Seen {
                 ..Default::default()
             };
             agent.decide(asked).await.map(|_| String::new())
+        }
+        Rpc::Steer => {
+            let said = SteerRequest { caller, run_id, text: "stop".to_owned(), ..Default::default() };
+            agent.steer(said).await.map(|_| String::new())
         }
         Rpc::Audit => {
             let asked = AuditRequest { account: "acme".to_owned(), run_id, ..Default::default() };

@@ -14,7 +14,7 @@ use wire::{
     agent::{ChatRequest, Event, ListClustersRequest, agent_client::AgentClient},
 };
 
-pub(crate) const SOON: Duration = Duration::from_secs(40);
+pub(crate) const SOON: Duration = Duration::from_secs(90);
 pub(crate) const TICK: Duration = Duration::from_millis(20);
 
 /// A port that nobody uses now.
