@@ -403,4 +403,10 @@ async fn what_patches_write_is_told_and_stays_for_the_next_turn() {
     bench.say(&session, &script(&json!({ "steps": [[read]] }))).await;
     let frames = until(&mut stream, "session.idled").await;
     assert!(find(&frames, "tool.completed").to_string().contains("1\\tone"), "{:?}", names(&frames));
+
+    bench.sleuth.lose_executor().await.unwrap();
+    bench.say(&session, &script(&json!({ "steps": [[read]] }))).await;
+    let frames = until(&mut stream, "session.idled").await;
+    let told = find(&frames, "tool.completed").to_string();
+    assert!(told.contains("files of this session were"), "{told}");
 }

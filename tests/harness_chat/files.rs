@@ -1,9 +1,8 @@
 //! Files of a session, and what a model is shown of them, of a question's documents, and of skills.
 
-use harness::process::{descendants, signal};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, Chat, asking, bash, call, until};
+use crate::bench::{Bench, Chat, asking, bash, call};
 
 /// Reads on to the end, and allows whatever is asked about.
 async fn allowing(bench: &Bench, chat: &mut Chat) {
@@ -104,17 +103,7 @@ async fn files_that_are_lost_with_their_executor_are_said_to_be() {
     assert_eq!(bench.answer(&session, first["id"].as_str().unwrap(), yes.clone()).await.0, 200);
     let second = chat.until("relay").await.unwrap();
 
-    let executor = || {
-        let all = descendants(bench.sleuth.id().unwrap());
-        all.into_iter().find(|(_, command)| command.contains(" executor --listen")).map(|(id, _)| id)
-    };
-    let lost = executor().unwrap();
-    signal(lost, "KILL").await.unwrap();
-    until("another executor", async || {
-        executor().is_some_and(|id| id != lost)
-            && reqwest::get(bench.sleuth.url("/readyz").unwrap()).await.unwrap().status() == 200
-    })
-    .await;
+    bench.sleuth.lose_executor().await.unwrap();
     assert_eq!(bench.answer(&session, second["id"].as_str().unwrap(), yes).await.0, 200);
     chat.end().await;
     let outputs = chat.outputs();

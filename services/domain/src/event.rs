@@ -291,6 +291,8 @@ pub struct RunSetup {
     pub context: Vec<u8>,
     /// Where commands of code start, within the workspace; empty for the workspace itself.
     pub exec_directory: String,
+    /// The executor process that has the session's files when the run begins; empty if there is none.
+    pub home: String,
     /// Signed standing permissions.
     pub standing: Vec<Vec<u8>>,
     /// The cluster whose executors run its tools; empty for the agent's own executors, or for `clusters`.

@@ -16,13 +16,15 @@ use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::{Child, Command},
     sync::watch,
-    time::timeout,
+    time::{sleep, timeout},
 };
 
 /// How long a process may take to say that it is ready.
-const START_TIME: Duration = Duration::from_secs(30);
+const START_TIME: Duration = Duration::from_secs(60);
 /// How long it may take to end once it was asked to.
-const END_TIME: Duration = Duration::from_secs(40);
+const END_TIME: Duration = Duration::from_secs(60);
+/// How often is looked for what no process tells.
+const TICK: Duration = Duration::from_millis(50);
 
 /// The sleuth program beside the running test.
 ///
@@ -229,6 +231,29 @@ impl Sleuth {
         let status = timeout(END_TIME, self.child.wait()).await.context("it does not end")??;
         anyhow::ensure!(status.success(), "it ended with {status}:\n{}", self.log().join("\n"));
         Ok(())
+    }
+
+    /// Kills the executor that it has started, and waits until it has another one.
+    ///
+    /// # Errors
+    /// If there is none, or no other comes.
+    pub async fn lose_executor(&self) -> anyhow::Result<()> {
+        let id = self.id().context("it has ended already")?;
+        let executor = || {
+            let all = descendants(id);
+            all.into_iter().find(|(_, command)| command.contains(" executor --listen")).map(|(id, _)| id)
+        };
+        let lost = executor().context("it has no executor")?;
+        signal(lost, "KILL").await?;
+        let ready = self.url("/readyz")?;
+        let comes = async {
+            while executor().is_none_or(|id| id == lost) || !reqwest::get(&ready).await?.status().is_success()
+            {
+                sleep(TICK).await;
+            }
+            Ok(())
+        };
+        timeout(START_TIME, comes).await.context("no other executor comes")?
     }
 
     /// Kills it without warning.

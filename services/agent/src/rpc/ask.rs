@@ -57,6 +57,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         limits: rlm.as_ref().map_or(limits, |(rlm, _)| of_code(limits, *rlm)),
         rlm,
         exec_directory,
+        home: String::new(),
         keeper: String::new(),
         effort: effort(&request.reasoning_effort)?,
         idempotency: idempotency(

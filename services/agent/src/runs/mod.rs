@@ -89,6 +89,8 @@ pub(crate) struct Question {
     pub rlm: Option<(Rlm, String)>,
     /// Where commands of its code start, within the workspace.
     pub exec_directory: String,
+    /// The executor process that has the session's files; empty if there is none.
+    pub home: String,
     /// Whose tools it has.
     pub profile: ToolProfile,
     /// What the client says of calls.
@@ -248,7 +250,7 @@ impl Runs {
             headers: std::mem::take(&mut question.headers),
             follows_runbook: false,
             rules: Rules::new(question.permissions.clone()),
-            home: Home::default(),
+            home: Home::at(std::mem::take(&mut question.home)),
             deadline: Instant::now() + limits.wall_time + limits.answer_time,
             audience: progress.audience(),
             leaving: self.leaving.child_token(),
@@ -489,6 +491,7 @@ fn started(
             profile: context.profile,
             context: question.rlm.as_ref().map(|(_, input)| digest(input)).unwrap_or_default(),
             exec_directory: question.exec_directory.clone(),
+            home: context.home.instance(),
             cluster: question.cluster.clone(),
             labels: question.labels.clone(),
             clusters,

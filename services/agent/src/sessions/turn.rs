@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use domain::{AgentId, CallId, Event, EventKind, LogId, Permission, Run, RunId, Timestamp};
+use domain::{AgentId, CallId, Event, EventKind, LogId, Permission, Run, RunId, Timestamp, ToolProfile};
 use futures_util::stream::BoxStream;
 use store::Store;
 use tokio::time::Instant;
@@ -14,7 +14,10 @@ use super::{
     record::{Entry, Standing},
     words,
 };
-use crate::runs::{Brought, Decision, Reading};
+use crate::{
+    runs::{Brought, Decision, Reading},
+    tools::Home,
+};
 
 /// What the model reads of a call whose result did not come.
 pub(super) const TOO_LATE: &str = "Not run: the client did not bring a result in time.";
@@ -282,6 +285,23 @@ pub(super) async fn conversation(
     let mut folded = Run::new(domain::Limits::default());
     each(store, run, 0, u64::MAX, |event| fold(&mut folded, event)).await?;
     Ok(folded.messages().to_vec())
+}
+
+/// The executor process that has the files of a session after its newest run; empty if there is none.
+pub(super) async fn home(store: &dyn Store, run: &RunId) -> Result<String, store::Error> {
+    let (home, mut has_files) = (Home::default(), false);
+    let look = |event: &Event| {
+        if let EventKind::RunStarted(started) = &event.kind {
+            has_files |= started.setup.profile == ToolProfile::Harness;
+        }
+        home.follow(&event.kind);
+    };
+    match each(store, run, 0, u64::MAX, look).await {
+        Ok(()) | Err(store::Error::UnknownLog(_)) => {
+            Ok(if has_files { home.instance() } else { String::new() })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Takes an event of a run into account. What agents of the agent do is no part of its conversation.

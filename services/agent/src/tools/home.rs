@@ -9,19 +9,31 @@ use domain::EventKind;
 pub(crate) struct Home(Arc<Mutex<String>>);
 
 impl Home {
-    /// Where the calls of a run went that another agent has begun.
-    pub(crate) fn of<'a>(events: impl DoubleEndedIterator<Item = &'a EventKind>) -> Self {
-        let instance = events.rev().find_map(|event| match event {
+    /// At a process, as it calls itself; empty if there is none.
+    pub(crate) fn at(instance: String) -> Self {
+        Self(Arc::new(Mutex::new(instance)))
+    }
+
+    /// Where the files are after these events of a run that has some.
+    pub(crate) fn of<'a>(events: impl IntoIterator<Item = &'a EventKind>) -> Self {
+        let home = Self::default();
+        events.into_iter().for_each(|event| home.follow(event));
+        home
+    }
+
+    /// Takes an event of such a run into account.
+    pub(crate) fn follow(&self, event: &EventKind) {
+        match event {
+            EventKind::RunStarted(started) if started.call.is_none() => self.moves_to(&started.setup.home),
             EventKind::CallPlaced { placement, .. } if !placement.instance.is_empty() => {
-                Some(placement.instance.clone())
+                self.moves_to(&placement.instance);
             }
-            _ => None,
-        });
-        Self(Arc::new(Mutex::new(instance.unwrap_or_default())))
+            _ => {}
+        }
     }
 
     /// The process, as it calls itself; empty if there is none.
-    pub(super) fn instance(&self) -> String {
+    pub(crate) fn instance(&self) -> String {
         // Nothing in here panics half-way through a change.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -290,6 +290,7 @@ fn question(limits: Limits) -> Question {
         session: String::new(),
         rlm: None,
         exec_directory: String::new(),
+        home: String::new(),
         profile: domain::ToolProfile::default(),
         permissions: None,
         cluster: String::new(),

@@ -48,6 +48,7 @@ impl Actor {
             waits: false,
             rlm: None,
             exec_directory: String::new(),
+            home: String::new(),
             subagents: self.settings.subagents.map_or(config.subagents, Into::into),
             profile: if hints["files"] == true { ToolProfile::Harness } else { ToolProfile::default() },
             cluster: String::new(),

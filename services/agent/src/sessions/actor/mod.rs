@@ -12,7 +12,7 @@ mod write;
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{LogId, Timestamp};
+use domain::{LogId, Timestamp, ToolProfile};
 use futures_util::StreamExt as _;
 use runtime::clock;
 use store::{Head, Lease, tail};
@@ -29,7 +29,7 @@ use super::{
     failure::{Cause, Disclosure},
     project::{Ending, Providers, TurnIds},
     record::Standing,
-    turn::{Doing, Following, Turn, conversation, given_to},
+    turn::{Doing, Following, Turn, conversation, given_to, home},
 };
 use crate::runs::Refusal;
 use end::completed;
@@ -173,7 +173,10 @@ impl Actor {
         let heard = self.heard(Turn::unheard).await?;
         let heard = heard.into_iter().map(|(_, message)| message).collect();
         let Some(turn) = &self.turn else { return Ok(()) };
-        let question = self.question(turn, history, heard);
+        let mut question = self.question(turn, history, heard);
+        if let (ToolProfile::Harness, Some(run)) = (question.profile, &turn.run) {
+            question.home = home(&*store, run).await?;
+        }
         match self.sessions.runs().start(question).await {
             Ok(reading) => {
                 let run = reading.run().clone();
