@@ -78,6 +78,7 @@ pub(super) fn everything(mode: &str) -> Value {
         "additionalVolumes": [{ "name": "kube", "secret": { "secretName": "kube" } }],
         "additionalVolumeMounts": [{ "name": "kube", "mountPath": "/etc/kube" }],
         "store": { "existingSecret": "database" },
+        "approvals": { "existingSecret": "signing", "trustedKeys": ["A".repeat(43)] },
         "tls": { "certificateSecret": "certificate", "caSecret": "authority", "clientCertificates": "all" },
         "service": { "annotations": { "a": "b" }, "grpcType": "LoadBalancer", "grpcAnnotations": { "a": "b" } },
         "serviceAccount": { "annotations": { "a": "b" } },
@@ -204,6 +205,30 @@ fn a_hub_runs_nothing_and_a_cluster_that_dials_it_serves_nothing() {
         of_kind(&objects, "Deployment")[0]["spec"]["replicas"].clone()
     };
     assert_eq!((replicas("ReadWriteOnce"), replicas("ReadWriteMany")), (json!(1), json!(2)));
+}
+
+/// Only who listens to people signs, and only executors are told whom to believe.
+#[test]
+fn approvals_are_signed_by_gateways_and_checked_by_executors() {
+    let Some(chart) = Chart::new() else { return };
+    let knows = |mode: &str, variable: &str| -> Vec<String> {
+        let objects = chart.render(&everything(mode), None).unwrap();
+        let knows = |deployment: &&&Value| {
+            let containers = &deployment["spec"]["template"]["spec"]["containers"];
+            containers.to_string().contains(&format!(r#""name":"{variable}""#))
+        };
+        let deployments = of_kind(&objects, "Deployment");
+        deployments.iter().filter(knows).map(|deployment| name(deployment)).collect()
+    };
+    let (signs, checks) = ("SLEUTH_SIGNING_KEY", "SLEUTH_GRANT_KEYS");
+    let deployment = |component: &str| vec![format!("Deployment/test-sleuth-{component}")];
+    assert_eq!((knows("single", signs), knows("single", checks)), (deployment("server"), vec![]));
+    assert_eq!(
+        (knows("split", signs), knows("split", checks)),
+        (deployment("gateway"), deployment("executor"))
+    );
+    assert_eq!((knows("hub", signs), knows("hub", checks)), (deployment("gateway"), vec![]));
+    assert_eq!((knows("executor", signs), knows("executor", checks)), (vec![], deployment("executor")));
 }
 
 /// Kubelets have no certificates, and no gRPC under TLS.

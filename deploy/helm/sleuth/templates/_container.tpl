@@ -33,6 +33,17 @@
 {{- if eq .component (include "sleuth.http" $root) }}
 - name: SLEUTH_HTTP
   value: {{ printf "%s:8080" $listen | quote }}
+{{- if $values.approvals.existingSecret }}
+- name: SLEUTH_SIGNING_KEY
+  valueFrom:
+    secretKeyRef:
+      name: {{ $values.approvals.existingSecret }}
+      key: {{ $values.approvals.secretKey }}
+{{- end }}
+{{- end }}
+{{- if and (eq .component "executor") $values.approvals.trustedKeys }}
+- name: SLEUTH_GRANT_KEYS
+  value: {{ join "," $values.approvals.trustedKeys | quote }}
 {{- end }}
 {{- if eq .component "gateway" }}
 - name: SLEUTH_AGENT
