@@ -16,7 +16,7 @@ use wire::agent::{
     event::Kind,
 };
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(90);
 
 struct Bench {
     openai: ScriptedOpenAi,

@@ -25,7 +25,7 @@ use harness::{
 };
 use serde_json::{Value, json};
 
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(90);
 const TICK: Duration = Duration::from_millis(10);
 const CALLS: usize = 4;
 

@@ -12,7 +12,7 @@ use harness::{
 };
 use serde_json::{Value, json};
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(90);
 const TICK: Duration = Duration::from_millis(10);
 
 fn list(openai: &ScriptedOpenAi) -> String {

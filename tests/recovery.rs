@@ -14,7 +14,7 @@ use harness::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const SOON: Duration = Duration::from_secs(40);
+const SOON: Duration = Duration::from_secs(90);
 const TICK: Duration = Duration::from_millis(20);
 /// Moments at which a server is killed, in milliseconds after it was asked.
 const SEEDS: [u64; 6] = [0, 60, 150, 320, 700, 1100];

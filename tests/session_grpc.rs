@@ -22,7 +22,7 @@ use wire::{
     },
 };
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_secs(90);
 
 async fn next(events: &mut tonic::Streaming<Event>) -> Event {
     timeout(SOON, events.message()).await.expect("an event comes").unwrap().expect("the stream goes on")

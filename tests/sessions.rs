@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::time::timeout;
 
 /// Long enough for a loaded machine; never waited for in a passing test.
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_secs(90);
 
 struct Bench {
     sleuth: Sleuth,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use wire::agent::{ChatRequest, SteerRequest, agent_client::AgentClient, event::Kind};
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_secs(90);
 
 async fn server(openai: &ScriptedOpenAi, data: &Path) -> Sleuth {
     let list = format!("gpt:\n  model: openai/gpt-4.1\n  api_key: sk-test\n  base_url: {}\n", openai.url());

@@ -12,7 +12,7 @@ use harness::{
 use serde_json::{Value, json};
 use wire::agent::{CancelRunRequest, ChatRequest, Event, Subagents, agent_client::AgentClient, event::Kind};
 
-const SOON: Duration = Duration::from_secs(40);
+const SOON: Duration = Duration::from_secs(90);
 
 async fn server(openai: &ScriptedOpenAi) -> Sleuth {
     start(openai).start().await.unwrap()

@@ -42,7 +42,7 @@ async fn one_question_is_one_trace() {
             && ours.iter().any(|span| span.service == "sleuth-executor")
             && ours.iter().any(|span| span.name.contains("/api/chat"))
     };
-    let spans = ours(&collector.until(complete, Duration::from_secs(20)).await);
+    let spans = ours(&collector.until(complete, Duration::from_secs(60)).await);
     let names: Vec<_> = spans.iter().map(|span| (&span.service, &span.name)).collect();
     assert!(complete(&spans), "{names:#?}");
 

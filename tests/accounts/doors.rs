@@ -16,7 +16,7 @@ use wire::{
 use crate::world::World;
 
 /// More than any refusal may take; what has not ended by then is an open stream.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A way to a run.
 pub(crate) struct Door {

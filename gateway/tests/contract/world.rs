@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{Act, Stage};
 
 /// More than anything here may take.
-pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(crate) struct World {

@@ -341,7 +341,7 @@ async fn an_execution_outlives_its_stream_until_the_grace_ends() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), gone).await.expect("the orphan to end");
+    tokio::time::timeout(Duration::from_secs(60), gone).await.expect("the orphan to end");
     let events = rest(rig.client.attach(attach(&id, 0)).await.unwrap().into_inner()).await;
     let end = finished(&events);
     assert_eq!(end.ending(), Ending::Cancelled);
