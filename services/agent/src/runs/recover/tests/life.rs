@@ -1,0 +1,147 @@
+//! Agents that live, die and come back, by a clock that goes on only when all of them wait.
+
+use std::{cell::Cell, sync::Arc, time::Duration};
+
+use domain::{Limits, LogId, RunId};
+use futures_util::StreamExt as _;
+use model::{Catalogue, Model, Settings};
+use store::{Memory, Store};
+use tokio::{
+    runtime::{Builder, Runtime},
+    task::yield_now,
+    time::{Instant, advance, sleep, timeout},
+};
+use wire::executor::tool_executor_server::ToolExecutorServer;
+
+use super::{hands::Hands, oracle::Oracle};
+use crate::{
+    config::Config,
+    runs::{Question, Runs},
+    tools::{Tools, executors::Discovered},
+};
+
+/// Far longer than a run takes. No time of the machine's passes.
+const ENOUGH: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// What all agents share.
+pub(super) struct World {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) hands: Hands,
+    oracle: Arc<Oracle>,
+    pub(super) limits: Limits,
+    clock: Cell<Instant>,
+}
+
+/// An agent. Nothing of it goes on but while it is let live: otherwise it is as if its machine slept.
+pub(super) struct Life<'a> {
+    world: &'a World,
+    runtime: Runtime,
+    runs: Arc<Runs>,
+}
+
+/// When an agent dies.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Moment {
+    /// After so long.
+    Time(Duration),
+    /// After so many events, and so many breaths more.
+    Events(u64, u8),
+}
+
+impl World {
+    pub(super) fn new(dice: &[u8]) -> Self {
+        let decision_time = Duration::from_secs(60);
+        let limits =
+            Limits { steps: 12, parallel_tools: 2, wall_time: ENOUGH, decision_time, ..Limits::default() };
+        let (store, hands, oracle) = (Arc::new(Memory::default()), Hands::default(), Oracle::new(dice));
+        Self { store, hands, oracle, limits, clock: Cell::new(Instant::now()) }
+    }
+
+    /// A new agent, which looks for runs that nobody drives.
+    pub(super) fn live(&self) -> Life<'_> {
+        let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        let runs = {
+            let _inside = runtime.enter();
+            let hands = wire::transport(ToolExecutorServer::new(self.hands.clone()));
+            let executors = Discovered::behind("unix:/hands", Arc::new(move |_| Ok(hands.clone()))).unwrap();
+            let config = Config { limits: self.limits, ..Config::default() };
+            let oracle: Arc<dyn Model> = Arc::clone(&self.oracle) as _;
+            let models = Catalogue::load(None, &|_| None, Settings::default(), oracle).unwrap();
+            let tools = Tools::new(executors, &config);
+            let runs = Arc::new(Runs::new(config, models, tools, Arc::clone(&self.store)));
+            runs.keep_recovering(|_| ());
+            runs
+        };
+        Life { world: self, runtime, runs }
+    }
+}
+
+impl Life<'_> {
+    /// Lets it live until something has happened.
+    fn until<T>(&self, happens: impl Future<Output = T>) -> T {
+        self.runtime.block_on(async {
+            advance(self.world.clock.get().saturating_duration_since(Instant::now())).await;
+            let happened = timeout(ENOUGH, happens).await.expect("it happens");
+            self.world.clock.set(Instant::now());
+            happened
+        })
+    }
+
+    /// Lets it live for a time.
+    pub(super) fn lives_for(&self, time: Duration) {
+        self.until(async { sleep(time).await });
+    }
+
+    pub(super) fn begins(&self, question: Question) -> LogId {
+        let reading = self.until(self.runs.start(question));
+        LogId::from(reading.ok().unwrap().run())
+    }
+
+    /// Lets it live until the run has ended.
+    pub(super) fn ends(&self, log: &LogId) {
+        self.until(end(&self.world.store, log));
+    }
+
+    /// The same, but at most up to a moment. Whether the run has ended.
+    pub(super) fn ends_before(&self, moment: Moment, log: &LogId) -> bool {
+        self.until(async {
+            let comes = async {
+                match moment {
+                    Moment::Time(time) => sleep(time).await,
+                    Moment::Events(events, breaths) => {
+                        further(&self.world.store, log, events).await;
+                        for _ in 0..breaths {
+                            yield_now().await;
+                        }
+                    }
+                }
+            };
+            tokio::select! {
+                () = end(&self.world.store, log) => true,
+                () = comes => false,
+            }
+        })
+    }
+
+    /// Lets it live until the run comes further. The time that this took.
+    pub(super) fn takes_over(&self, log: &LogId) -> Duration {
+        self.until(async {
+            let began = Instant::now();
+            further(&self.world.store, log, 1).await;
+            began.elapsed()
+        })
+    }
+}
+
+async fn end(store: &Arc<dyn Store>, log: &LogId) {
+    let mut events = Box::pin(store::tail(Arc::clone(store), &RunId::new(log.as_str()), 0));
+    while let Some(event) = events.next().await {
+        event.unwrap();
+    }
+}
+
+async fn further(store: &Arc<dyn Store>, log: &LogId, events: u64) {
+    let mut head = store.head(log).await.unwrap();
+    let before = head.borrow().position;
+    head.wait_for(|head| head.position >= before + events).await.unwrap();
+}
