@@ -5,21 +5,19 @@ use std::{
     net::SocketAddr,
     path::{Path, PathBuf},
     str::FromStr,
+    sync::Arc,
     time::Duration,
 };
 
 use hyper_util::rt::TokioIo;
-use tokio::{
-    net::{TcpListener, TcpStream, UnixListener, UnixStream},
-    time::timeout,
-};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::service_fn;
 
-use crate::tls;
-
-/// How long a connection may take to come up.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+use crate::{
+    dial::{self, CONNECT_TIMEOUT, Way},
+    tls,
+};
 
 /// Where to listen: `HOST:PORT` with a numeric host, or `unix:PATH`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,11 +140,11 @@ impl Listener {
     }
 }
 
-/// A channel to a service at `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`. It connects when it is first used,
-/// and again when the connection is lost.
+/// A channel to a service at `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`, or at several of these, separated
+/// by commas: the first that answers. It connects when it is first used, and again when the connection is lost.
 ///
 /// # Errors
-/// [`Error::NotAService`] if the address cannot be read, [`Error::Tls`] if this machine trusts nobody.
+/// [`Error::NotAService`] if an address cannot be read, [`Error::Tls`] if this machine trusts nobody.
 pub fn channel(service: &str) -> Result<Channel, Error> {
     channel_under(service, || tls::Client::load(None, None))
 }
@@ -156,61 +154,36 @@ pub fn channel(service: &str) -> Result<Channel, Error> {
 /// # Errors
 /// As for [`channel`].
 pub fn channel_under(
-    service: &str,
-    client: impl FnOnce() -> Result<tls::Client, tls::Error>,
+    services: &str,
+    client: impl Fn() -> Result<tls::Client, tls::Error>,
 ) -> Result<Channel, Error> {
-    if let Some(path) = service.strip_prefix("unix:") {
-        let path = PathBuf::from(path);
-        let connector = service_fn(move |_: Uri| {
-            let path = path.clone();
-            async move { connect_own(&path).await.map(TokioIo::new) }
-        });
-        return Ok(tuned(Endpoint::from_static("http://unix")).connect_with_connector_lazy(connector));
-    }
-    channel_at(service, None, client)
+    channel_at(services, None, client)
 }
 
-/// A channel to a service at a URL, or to one of the machines of its host.
+/// A channel to a service, or to one of the machines of its host.
 pub(crate) fn channel_at(
-    service: &str,
+    services: &str,
     at: Option<SocketAddr>,
-    client: impl FnOnce() -> Result<tls::Client, tls::Error>,
+    client: impl Fn() -> Result<tls::Client, tls::Error>,
 ) -> Result<Channel, Error> {
-    let endpoint = endpoint(service)?;
-    let host = endpoint.uri().host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-    if endpoint.uri().scheme_str() == Some("https") {
-        let (client, port) = (client()?, endpoint.uri().port_u16().unwrap_or(443));
-        let connector = service_fn(move |_: Uri| {
-            let (client, host) = (client.clone(), host.clone());
-            async move {
-                let stream = connect(at, &host, port).await?;
-                client.connect(&host, stream).await.map(TokioIo::new)
-            }
-        });
-        return Ok(endpoint.connect_with_connector_lazy(connector));
-    }
-    let port = endpoint.uri().port_u16().unwrap_or(80);
-    let connector = service_fn(move |_: Uri| {
-        let host = host.clone();
-        async move { connect(at, &host, port).await.map(TokioIo::new) }
-    });
-    Ok(endpoint.connect_with_connector_lazy(connector))
-}
-
-async fn connect(at: Option<SocketAddr>, host: &str, port: u16) -> std::io::Result<TcpStream> {
-    let connecting = async {
-        match at {
-            Some(address) => TcpStream::connect(address).await,
-            None => TcpStream::connect((host, port)).await,
-        }
+    let way = |service: &str| match service.strip_prefix("unix:") {
+        Some(path) => Ok(Way::Unix(path.into())),
+        None => Ok::<_, Error>(Way::to(&endpoint(service)?, at, &client)?),
     };
-    let stream = timeout(CONNECT_TIMEOUT, connecting).await.map_err(|_| std::io::ErrorKind::TimedOut)??;
-    stream.set_nodelay(true)?;
-    Ok(stream)
+    let ways: Arc<[_]> = services.split(',').map(|service| way(service.trim())).collect::<Result<_, _>>()?;
+    let connector = service_fn(move |_: Uri| {
+        let ways = Arc::clone(&ways);
+        async move { dial::connect(&ways).await.map(TokioIo::new) }
+    });
+    let first = services.split(',').next().unwrap_or_default();
+    Ok(endpoint(first.trim())?.connect_with_connector_lazy(connector))
 }
 
-/// What is to be known to call a URL.
+/// What is to be known to call a service.
 pub(crate) fn endpoint(service: &str) -> Result<Endpoint, Error> {
+    if service.starts_with("unix:") {
+        return Ok(tuned(Endpoint::from_static("http://unix")));
+    }
     let unreadable = || Error::NotAService(service.to_owned());
     let endpoint = Endpoint::from_shared(service.to_owned()).map_err(|_| unreadable())?;
     let scheme = endpoint.uri().scheme_str();
@@ -229,24 +202,4 @@ fn tuned(endpoint: Endpoint) -> Endpoint {
         .keep_alive_while_idle(true)
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(16 << 20)
-}
-
-/// Connects to a socket whose other end is a process of the same user.
-async fn connect_own(path: &Path) -> std::io::Result<UnixStream> {
-    let stream = UnixStream::connect(path).await?;
-    check_peer(&stream)?;
-    Ok(stream)
-}
-
-/// Whether the other end of a Unix socket is a process of the same user.
-///
-/// # Errors
-/// If it is not, or the operating system does not say.
-pub fn check_peer(stream: &UnixStream) -> std::io::Result<()> {
-    let peer = stream.peer_cred()?.uid();
-    if peer == rustix::process::geteuid().as_raw() {
-        return Ok(());
-    }
-    let text = format!("the other end of the socket belongs to user {peer}");
-    Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, text))
 }

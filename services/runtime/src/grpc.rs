@@ -12,8 +12,9 @@ use tonic::{Request, Status, body::Body, codegen::StdError, service::Routes, tra
 use tower::{Layer, Service};
 
 use crate::{
-    address::{Listener, check_peer},
+    address::Listener,
     auth::{ApiKey, is_authorized},
+    dial::check_peer,
     tls::{self, Secured},
 };
 

@@ -4,6 +4,7 @@
 //! * [`address`]: where to listen and whom to call, TCP or Unix socket
 //! * [`auth`]: API keys
 //! * [`clock`]: the time
+//! * `dial`: ways to a service, tried in turn
 //! * [`grpc`]: serving on either kind of address
 //! * [`place`]: one process of a service
 //! * [`propagation`]: W3C trace context in and out
@@ -16,6 +17,7 @@
 pub mod address;
 pub mod auth;
 pub mod clock;
+mod dial;
 pub mod grpc;
 pub mod place;
 pub mod propagation;

@@ -23,9 +23,7 @@ impl Place {
     /// # Errors
     /// [`Error::NotAService`] if it is neither.
     pub fn of(service: &str) -> Result<Self, Error> {
-        if !service.starts_with("unix:") {
-            address::endpoint(service)?;
-        }
+        address::endpoint(service)?;
         Ok(Self { service: service.to_owned(), at: None })
     }
 
@@ -54,14 +52,8 @@ impl Place {
     ///
     /// # Errors
     /// [`Error::NotAService`] if the address cannot be read, [`Error::Tls`] if nothing can be secured.
-    pub fn channel(
-        &self,
-        client: impl FnOnce() -> Result<tls::Client, tls::Error>,
-    ) -> Result<Channel, Error> {
-        match self.at {
-            Some(at) => address::channel_at(&self.service, Some(at), client),
-            None => address::channel_under(&self.service, client),
-        }
+    pub fn channel(&self, client: impl Fn() -> Result<tls::Client, tls::Error>) -> Result<Channel, Error> {
+        address::channel_at(&self.service, self.at, client)
     }
 }
 

@@ -38,8 +38,9 @@ pub(crate) struct Serve {
 pub(crate) struct Gateway {
     #[command(flatten)]
     pub(crate) http: Http,
-    /// The agent behind it. [default: http://127.0.0.1:50051]
-    #[arg(long, env = "SLEUTH_AGENT", value_name = "URL")]
+    /// The agent behind it, or several, separated by commas: the first one that answers.
+    /// [default: http://127.0.0.1:50051]
+    #[arg(long, env = "SLEUTH_AGENT", value_name = "URLS")]
     pub(crate) agent: Option<String>,
     #[command(flatten)]
     pub(crate) access: Access,
