@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use domain::{CallId, Input, Settlement, ToolCall, ToolResult};
 use tokio::time::{Instant, sleep};
 
-use super::inputs::To;
+use super::inputs::{Ended, To};
 use crate::{
     telemetry,
     tools::{Answerer, Context, Interpreter, Running, Summarizer, Tools, Wants, said},
@@ -30,6 +30,20 @@ pub(super) struct Reading {
     pub(super) sees_images: bool,
 }
 
+/// Passes on what a call prints, and where it goes, until it prints no more.
+async fn pass_on(running: &mut Running, call: &CallId, to: &To) -> Result<(), Ended> {
+    loop {
+        tokio::select! {
+            printed = running.output.recv() => {
+                let Some((stream, bytes)) = printed else { return Ok(()) };
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                to.send(Input::ToolOutput { call: call.clone(), stream, text }).await?;
+            }
+            Some(placing) = running.placings.recv() => to.place(call.clone(), placing).await?,
+        }
+    }
+}
+
 /// Passes on what a tool prints, and then its result, or a summary of it.
 pub(super) async fn follow(
     tools: Tools,
@@ -40,18 +54,8 @@ pub(super) async fn follow(
     to: To,
 ) {
     let began = Instant::now();
-    loop {
-        let told = tokio::select! {
-            printed = running.output.recv() => {
-                let Some((stream, bytes)) = printed else { break };
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                to.send(Input::ToolOutput { call: call.clone(), stream, text }).await
-            }
-            Some(placing) = running.placings.recv() => to.place(call.clone(), placing).await,
-        };
-        if told.is_err() {
-            return;
-        }
+    if pass_on(&mut running, &call, &to).await.is_err() {
+        return;
     }
     let result = running.result.await.unwrap_or_else(|_| ToolResult::error("The tool call was lost."));
     telemetry::tool_finished(&label, result.status, began.elapsed());
@@ -94,18 +98,8 @@ pub(super) async fn follow_command(
     answerer: Answerer,
     to: To,
 ) {
-    loop {
-        let told = tokio::select! {
-            printed = running.output.recv() => {
-                let Some((stream, bytes)) = printed else { break };
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                to.send(Input::ToolOutput { call: call.clone(), stream, text }).await
-            }
-            Some(placing) = running.placings.recv() => to.place(call.clone(), placing).await,
-        };
-        if told.is_err() {
-            return;
-        }
+    if pass_on(&mut running, &call, &to).await.is_err() {
+        return;
     }
     let result = running.result.await.unwrap_or_else(|_| ToolResult::error("The command was lost."));
     let finished = Input::ToolFinished { call: call.clone(), result: tools.fit(&call, result.clone()) };

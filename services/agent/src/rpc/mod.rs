@@ -16,14 +16,14 @@ use wire::agent::{
     Caller, CancelRunRequest, CancelRunResponse, ChatRequest, DecideRequest, DecideResponse, Event,
     GetReadinessRequest, GetReadinessResponse, GetRunRequest, GetRunResponse, ListClustersRequest,
     ListClustersResponse, ListModelsRequest, ListModelsResponse, ListRunsRequest, ListRunsResponse,
-    ListToolsRequest, ListToolsResponse, NameClusterRequest, NameClusterResponse, SteerRequest,
+    ListToolsRequest, ListToolsResponse, NameClusterRequest, NameClusterResponse, RunInfo, SteerRequest,
     SteerResponse, WatchRequest, agent_server,
 };
 
 pub use sessions::SessionService;
 
 use crate::naming;
-use crate::runs::{Found, NotSettled, NotSteered, Reading, Runs, summary};
+use crate::runs::{Found, NotSettled, NotSteered, Reading, Runs};
 
 /// The account of callers that name none.
 const DEFAULT_ACCOUNT: &str = "default";
@@ -42,6 +42,10 @@ impl std::fmt::Debug for Service {
 impl Service {
     pub(crate) fn new(runs: Arc<Runs>) -> Self {
         Self { runs }
+    }
+
+    async fn summary(&self, found: &Found) -> Result<RunInfo, Status> {
+        self.runs.summary(found).await.map_err(|error| unavailable(&error))
     }
 
     /// The events after a position, for as long as somebody reads them. Where the run goes on elsewhere they end before
@@ -193,18 +197,22 @@ impl agent_server::Agent for Service {
             0 => 100,
             limit => limit.min(1000) as usize,
         };
-        let runs = self
+        let found = self
             .runs
             .list(account(request.caller.as_ref()), limit)
             .await
             .map_err(|error| unavailable(&error))?;
-        Ok(Response::new(ListRunsResponse { runs: runs.iter().map(summary::of).collect() }))
+        let mut runs = Vec::with_capacity(found.len());
+        for found in &found {
+            runs.push(self.summary(found).await?);
+        }
+        Ok(Response::new(ListRunsResponse { runs }))
     }
 
     async fn get_run(&self, request: Request<GetRunRequest>) -> Result<Response<GetRunResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
         let found = self.find(request.run_id, request.caller.as_ref()).await?;
-        Ok(Response::new(GetRunResponse { run: Some(summary::of(&found)) }))
+        Ok(Response::new(GetRunResponse { run: Some(self.summary(&found).await?) }))
     }
 
     async fn cancel_run(
@@ -213,7 +221,7 @@ impl agent_server::Agent for Service {
     ) -> Result<Response<CancelRunResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
         let found = self.find(request.run_id, request.caller.as_ref()).await?;
-        let state_before = summary::of(&found).state;
+        let state_before = self.summary(&found).await?.state;
         let reason =
             if request.reason.is_empty() { "cancelled by request".to_owned() } else { request.reason };
         self.runs.cancel(found, reason).await.map_err(|error| unavailable(&error))?;

@@ -8,42 +8,29 @@ mod heart;
 mod mail;
 mod open_calls;
 mod progress;
+mod question;
 mod reader;
 mod recover;
 mod settle;
+mod start;
 mod steer;
-pub(crate) mod summary;
+mod summary;
 mod table;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use domain::{
-    AgentId, ClientTool, ContextSize, Document, Effort, Event, EventKind, Family, Image, Labels, Limits,
-    LogId, Message, Part, Permissions, Rlm, Role, Run, RunId, RunSetup, RunStarted, Subagents, Timestamp,
-    ToolBrief, ToolProfile, tokens,
-};
-use model::{Catalogue, Model, ToolSpec, UnknownModel};
-use runtime::clock;
-use store::{BlobId, Creation, Idempotency, Kind, Meta, NewLog, OwnerId, Store};
+use domain::LogId;
+use model::Catalogue;
+use store::{OwnerId, Store};
 use tokio::time::{Instant, timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::Instrument as _;
-use uuid::Uuid;
 
 use crate::{
-    clusters::NotConnected,
     config::Config,
-    driver::{Driven, Driver, Form, Setup},
-    prompt::{
-        File, Prompt, Sections,
-        rlm::{self, About},
-    },
+    driver::{Driven, Driver},
     telemetry,
-    tools::{
-        AlertHistory, CodeInput, Context, Home, NoExecutor, Offer, RequestHeaders, Rules, Summarizers, Tools,
-        Unusable,
-    },
+    tools::{Offer, Summarizers, Tools},
 };
 
 pub(crate) use audience::Audience;
@@ -51,113 +38,13 @@ pub(crate) use found::{Found, Reading};
 pub(crate) use handover::give_up;
 use heart::Heart;
 pub(crate) use mail::Mail;
-use open_calls::Settled;
 pub(crate) use open_calls::{Brought, Decision};
 pub(crate) use progress::Progress;
+pub(crate) use question::{Question, Refusal};
 use reader::Reader;
 pub(crate) use settle::NotSettled;
 pub(crate) use steer::NotSteered;
-use table::{Full, Most, Seat, Table};
-
-/// Characters of a tool's description that the log of a run keeps.
-const BRIEF: usize = 200;
-
-/// A question, as the agent takes it.
-#[derive(Clone, Debug)]
-pub(crate) struct Question {
-    pub text: String,
-    pub history: Vec<Message>,
-    pub model: Option<String>,
-    pub images: Vec<Image>,
-    pub documents: Vec<Document>,
-    pub client_tools: Vec<ClientTool>,
-    /// What the client brings for calls that an earlier run left open.
-    pub brought: Brought,
-    /// Whether the client can put a call to a person.
-    pub approvals: bool,
-    /// Whether calls that need the client wait in the run.
-    pub waits: bool,
-    /// What subagents the model may start.
-    pub subagents: Subagents,
-    /// Signed standing permissions.
-    pub standing: Vec<Bytes>,
-    /// What the request brings along for toolsets.
-    pub headers: RequestHeaders,
-    /// The session that they belong to.
-    pub session: String,
-    /// How the model works, if it does so by code, and over what.
-    pub rlm: Option<(Rlm, String)>,
-    /// Where commands of its code start, within the workspace.
-    pub exec_directory: String,
-    /// The executor process that has the session's files; empty if there is none.
-    pub home: String,
-    /// Whose tools it has.
-    pub profile: ToolProfile,
-    /// What the client says of calls.
-    pub permissions: Option<Permissions>,
-    /// The cluster whose executors run them; empty if none is named.
-    pub cluster: String,
-    /// What these executors must be called.
-    pub labels: Labels,
-    /// The only clusters that may be reached; all of the account's if there are none.
-    pub clusters: Vec<String>,
-    pub form: Option<Form>,
-    pub sections: Sections,
-    pub files: Vec<File>,
-    /// Alerts that the model is told of.
-    pub alert_history: Option<AlertHistory>,
-    pub additional_system_prompt: String,
-    pub limits: Limits,
-    pub account: String,
-    pub principal: String,
-    /// What makes a repeated request the same request.
-    pub idempotency: Option<Idempotency>,
-    /// Who wants the run to go on without reading it; empty if only readers do.
-    pub keeper: String,
-    /// How much the model is to think.
-    pub effort: Option<Effort>,
-}
-
-impl Question {
-    /// What belongs to it beside its text.
-    fn media(&self) -> Vec<Part> {
-        let images = self.images.iter().cloned().map(Part::Image);
-        images.chain(self.documents.iter().cloned().map(Part::Document)).collect()
-    }
-}
-
-/// Why a run does not start.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Refusal {
-    #[error(transparent)]
-    Model(#[from] UnknownModel),
-    #[error(
-        "the model `{model}` cannot see images, and the conversation has some; models that may see them: {others}"
-    )]
-    Blind {
-        model: String,
-        /// Names of models that may do better.
-        others: String,
-    },
-    #[error(transparent)]
-    ClientTool(#[from] Unusable),
-    #[error("there is no question, and the history has no open call to go on with")]
-    NothingToDo,
-    #[error(transparent)]
-    Executor(#[from] NoExecutor),
-    #[error(transparent)]
-    Cluster(#[from] NotConnected),
-    #[error("name the cluster that is asked about, one of: {0}")]
-    Unnamed(String),
-    #[error("this idempotency key belongs to another request: use a new key for a new request")]
-    OtherRequest,
-    #[error(transparent)]
-    TooMany(#[from] Full),
-    #[error("this agent is shutting down")]
-    ShuttingDown,
-    #[error("the run could not be written to its log: {0}")]
-    Log(#[from] store::Error),
-}
+use table::{Most, Seat, Table};
 
 /// All runs of this agent.
 pub(crate) struct Runs {
@@ -214,185 +101,6 @@ impl Runs {
         Arc::clone(&self.log)
     }
 
-    /// Starts a run and begins to read it.
-    pub(crate) async fn start(&self, mut question: Question) -> Result<Reading, Refusal> {
-        if self.closing.is_cancelled() {
-            return Err(Refusal::ShuttingDown);
-        }
-        let model = self.models.get(question.model.as_deref())?;
-        self.check_sight(&*model, &question)?;
-        let settled = open_calls::settle(&question.history, &question.brought);
-        let asks = |message: &Message| matches!(message.role, Role::User | Role::Tool);
-        let is_asked = !question.text.is_empty() || question.history.last().is_some_and(asks);
-        if !is_asked && settled.is_empty() {
-            return Err(Refusal::NothingToDo);
-        }
-        let (tools, clusters) = self.reached(&mut question)?;
-        let offer = tools.offer(question.profile).await?;
-        let result_tokens = self.tool_result_tokens(model.info().context_window);
-        let (tools, offer) =
-            tools.for_run(question.client_tools.clone(), offer, result_tokens, question.subagents)?;
-        let id = RunId::new(format!("run_{}", Uuid::now_v7().simple()));
-        let cancel = self.closing.child_token();
-        let progress = Arc::new(Progress::new(id.clone(), &question, &model.info().name, cancel.clone()));
-        let seat = self.table.admit(&progress, self.most())?;
-
-        let limits = question.limits;
-        let context = Context {
-            run: id.clone(),
-            account: question.account.clone(),
-            principal: question.principal.clone(),
-            session: Some(std::mem::take(&mut question.session))
-                .filter(|session| !session.is_empty())
-                .unwrap_or_else(|| own_session(question.profile, &id)),
-            profile: question.profile,
-            standing: standing(std::mem::take(&mut question.standing), &settled),
-            headers: std::mem::take(&mut question.headers),
-            follows_runbook: false,
-            rules: Rules::new(question.permissions.clone()),
-            home: Home::at(std::mem::take(&mut question.home)),
-            deadline: Instant::now() + limits.wall_time + limits.answer_time,
-            audience: progress.audience(),
-            leaving: self.leaving.child_token(),
-        };
-        if let Some(wanted) = &question.alert_history {
-            question.files.push(tools.alert_history(wanted, &offer, &context).await);
-        }
-        let matching = match question.sections.offer_runbooks() {
-            true => self.config.runbooks.matching(&question.text),
-            false => Vec::new(),
-        };
-        let prompt = Prompt {
-            sections: &question.sections,
-            cluster_name: Some(question.cluster.as_str())
-                .filter(|named| !named.is_empty())
-                .or(self.config.cluster_name.as_deref()),
-            clusters: &clusters,
-            offer: &offer,
-            runbooks: &self.config.runbooks,
-            matching: &matching,
-            addition: &question.additional_system_prompt,
-            files: &question.files,
-            announces_skills: question.profile == ToolProfile::Harness,
-            now: clock::unix_nanos(),
-        };
-        let system = match question.rlm {
-            Some(_) => rlm::system(&question.additional_system_prompt),
-            None => prompt.system(),
-        };
-        let started = started(&question, clusters.clone(), &*model, &prompt, &system, &context);
-        let start = RunStarted { messages: Vec::new(), ..started.clone() };
-        let mut run = Run::new(question.limits);
-        let mut events = vec![EventKind::RunStarted(started)];
-        for settled in settled {
-            events.push(self.settled(settled, &tools, &context).await?);
-        }
-        events.iter().for_each(|event| run.apply(event));
-        let position = events.len() as u64;
-        let lease = match self.create(&progress, question.idempotency.take(), stamped(&id, 0, events)).await?
-        {
-            Creation::New(lease) => lease,
-            Creation::Existing(log) => return self.attach(&log, &context.account).await,
-            Creation::Mismatch(_) => return Err(Refusal::OtherRequest),
-        };
-        let setup = Setup {
-            log: self.log(),
-            lease,
-            tools,
-            specs: Arc::clone(&offer.specs),
-            summarizers: self.summarizers(&offer),
-            system,
-            form: question.form,
-            context,
-            model,
-            start,
-            wall_time: limits.wall_time,
-            cancel,
-            progress: Arc::clone(&progress),
-        };
-        let reader = self.read_here(Arc::clone(&progress));
-        let family = Family::new(run, question.subagents);
-        let mut driver = Driver::new(setup, family, position);
-        if let Some((_, input)) = question.rlm {
-            driver = driver.with_input(self.keep_input(LogId::from(&id), input.into()).await);
-        }
-        self.spawn(driver, progress, seat);
-        Ok(Reading::Here(reader))
-    }
-
-    /// The tools of the clusters that a question is about, and their names where each call chooses among them. What is
-    /// the only one is named from then on. Files are at one cluster, and so is code.
-    fn reached(&self, question: &mut Question) -> Result<(Tools, Vec<String>), Refusal> {
-        let (account, only, own) = (&question.account, &question.clusters, self.config.own_cluster());
-        if question.cluster.is_empty() {
-            let choice = self.tools.choice(account, only);
-            match choice.as_slice() {
-                [_, _, ..] if question.profile == ToolProfile::Holmes => {
-                    return Ok((self.tools.of_several(account, &choice, &question.labels), choice));
-                }
-                // Nothing answers yet.
-                [] if only.is_empty() || only.iter().any(|name| name == own) => {}
-                [] => question.cluster = only.first().cloned().unwrap_or_default(),
-                these if these.iter().any(|name| name == own) => {}
-                [other] => question.cluster.clone_from(other),
-                these => return Err(Refusal::Unnamed(these.join(", "))),
-            }
-        }
-        Ok((self.tools.of(account, &question.cluster, &question.labels)?, Vec::new()))
-    }
-
-    /// Keeps the input of a run with its log. Where that fails, it lasts as long as this process.
-    async fn keep_input(&self, log: LogId, input: Bytes) -> CodeInput {
-        match self.log.put_blob(&log, input.to_vec()).await {
-            Ok(blob) => CodeInput::Stored(self.log(), log, blob),
-            Err(error) => {
-                tracing::warn!(%error, "the input of a run is not kept");
-                CodeInput::Text(input)
-            }
-        }
-    }
-
-    async fn create(
-        &self,
-        run: &Progress,
-        idempotency: Option<Idempotency>,
-        events: Vec<Event>,
-    ) -> Result<Creation, store::Error> {
-        let meta = Meta {
-            account: run.account.clone(),
-            kind: Kind::Run,
-            title: run.question.clone(),
-            details: Vec::new(),
-        };
-        let (id, owner) = (LogId::from(&run.id), self.heart.beats().await?);
-        self.log.create(NewLog { id, owner, meta, idempotency, events }).await
-    }
-
-    /// Begins to read the run that the same request has started before.
-    async fn attach(&self, log: &LogId, account: &str) -> Result<Reading, Refusal> {
-        let id = RunId::new(log.as_str());
-        match self.find(&id, account).await? {
-            Some(found) => Ok(self.read(found)),
-            None => Err(Refusal::OtherRequest),
-        }
-    }
-
-    /// Refuses images for a model that is known not to see them.
-    fn check_sight(&self, model: &dyn Model, question: &Question) -> Result<(), Refusal> {
-        let has_image = |message: &Message| message.parts.iter().any(|part| matches!(part, Part::Image(_)));
-        let has_images = !question.images.is_empty() || question.history.iter().any(has_image);
-        if !has_images || model.info().sees_images != Some(false) {
-            return Ok(());
-        }
-        let others = self.models.models().iter().map(|other| other.info());
-        let others = others.filter(|other| other.sees_images != Some(false)).map(|other| other.name.as_str());
-        let others = others.collect::<Vec<_>>().join(", ");
-        Err(Refusal::Blind {
-            model: model.info().name.clone(),
-            others: if others.is_empty() { "none".to_owned() } else { others },
-        })
-    }
-
     fn spawn(&self, driver: Driver, progress: Arc<Progress>, seat: Seat) {
         let span = tracing::info_span!(
             "invoke_agent",
@@ -445,115 +153,10 @@ impl Runs {
     }
 }
 
-fn started(
-    question: &Question,
-    clusters: Vec<String>,
-    model: &dyn Model,
-    prompt: &Prompt<'_>,
-    system: &str,
-    context: &Context,
-) -> RunStarted {
-    let mut messages = question.history.clone();
-    if !question.text.is_empty() {
-        messages.push(match &question.rlm {
-            Some((_, input)) => Message::text(Role::User, rlm::question(&question.text, &About::of(input))),
-            None => prompt.question(&question.text, question.media()),
-        });
-    }
-    let schemas = prompt.offer.specs.iter().map(|spec| {
-        tokens::of_text(&spec.name)
-            + tokens::of_text(&spec.description)
-            + tokens::of_text(&spec.parameters.to_string())
-    });
-    let overhead = ContextSize {
-        system: tokens::of_text(system),
-        tool_schemas: schemas.sum(),
-        ..ContextSize::default()
-    };
-    RunStarted {
-        model: model.info().name.clone(),
-        messages,
-        overhead,
-        structured: question.form.as_ref().is_some_and(|form| form.strict),
-        client_tools: question.client_tools.clone(),
-        runbooks: prompt.matching.to_vec(),
-        approvals: question.approvals,
-        waits: question.waits,
-        subagents: question.subagents,
-        rlm: question.rlm.as_ref().map(|(rlm, _)| *rlm),
-        call: None,
-        question: None,
-        setup: Box::new(RunSetup {
-            system: system.to_owned(),
-            response_format: question.form.as_ref().map(|form| form.format.to_string()).unwrap_or_default(),
-            limits: question.limits,
-            session: context.session.clone(),
-            profile: context.profile,
-            context: question.rlm.as_ref().map(|(_, input)| digest(input)).unwrap_or_default(),
-            exec_directory: question.exec_directory.clone(),
-            home: context.home.instance(),
-            cluster: question.cluster.clone(),
-            labels: question.labels.clone(),
-            clusters,
-            standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
-            keeper: question.keeper.clone(),
-            permissions: question.permissions.clone(),
-            effort: question.effort,
-            tools: if question.keeper.is_empty() { Vec::new() } else { briefs(prompt.offer) },
-        }),
-        context_window: model.info().context_window,
-        max_output_tokens: model.info().max_output_tokens,
-        account: question.account.clone(),
-        principal: question.principal.clone(),
-    }
-}
-
-/// The tools on offer, each in a few words.
-fn briefs(offer: &Offer) -> Vec<ToolBrief> {
-    let brief = |(spec, toolset): (&ToolSpec, &String)| {
-        let line = spec.description.lines().next().unwrap_or_default();
-        let description = line.chars().take(BRIEF).collect();
-        ToolBrief { name: spec.name.clone(), description, toolset: toolset.clone() }
-    };
-    offer.specs.iter().zip(offer.toolsets.iter()).map(brief).collect()
-}
-
-/// The name of an input among the bodies of a log.
-fn digest(input: &str) -> Vec<u8> {
-    BlobId::of(input.as_bytes()).0.to_vec()
-}
-
-/// The session of a run that belongs to none: tools that keep files need one.
-fn own_session(profile: ToolProfile, run: &RunId) -> String {
-    match profile {
-        ToolProfile::Holmes => String::new(),
-        ToolProfile::Harness | ToolProfile::Rlm => run.as_str().to_owned(),
-    }
-}
-
-/// The standing permissions of a run: those of its session, and those that come with its decisions.
-fn standing(before: Vec<Bytes>, settled: &[Settled]) -> Arc<[Bytes]> {
-    let new = settled.iter().flat_map(|settled| match settled {
-        Settled::Approved(_, permission) => permission.standing.as_slice(),
-        Settled::Resolved(_) => &[],
-    });
-    before.into_iter().chain(new.map(|grant| Bytes::copy_from_slice(grant))).collect()
-}
-
 /// Keeps with the log of a run what lists show of it.
 async fn keep(store: &dyn Store, run: &Progress) {
     let kept = store.describe(&LogId::from(&run.id), run.question.clone(), summary::kept(run)).await;
     if let Err(error) = kept {
         tracing::warn!(%error, run = %run.id, "the summary of a run is not kept");
     }
-}
-
-/// Events that follow a position of a run's log.
-fn stamped(run: &RunId, after: u64, kinds: Vec<EventKind>) -> Vec<Event> {
-    let time = Timestamp(clock::unix_nanos());
-    let stamped = kinds.into_iter().zip(after.saturating_add(1)..).map(|(kind, position)| {
-        let agent = AgentId::main();
-        Event { run: run.clone(), position, time, agent, parent: None, kind }
-    });
-    stamped.collect()
 }

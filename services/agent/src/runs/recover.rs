@@ -9,7 +9,7 @@ use std::{
 
 use domain::{AgentId, Event, EventKind, Family, Input, LogId, Move, RunId, RunStarted, Timestamp};
 use runtime::clock;
-use store::{Batch, BlobId, Lease};
+use store::{Batch, BlobId, Lease, Store};
 use tokio::time::{Instant, interval};
 
 use super::{
@@ -120,15 +120,7 @@ impl Runs {
     }
 
     async fn fold(&self, lease: Lease) -> Result<Left, Stuck> {
-        let mut events: Vec<Arc<Event>> = Vec::new();
-        loop {
-            let after = events.last().map_or(0, |event| event.position);
-            let page = self.log.read(lease.log(), after, PAGE).await?;
-            if page.is_empty() {
-                break;
-            }
-            events.extend(page);
-        }
+        let events = history(&*self.log, lease.log()).await?;
         let Some(EventKind::RunStarted(started)) = events.first().map(|event| &event.kind) else {
             return Err(Stuck::Impossible("its log does not begin with its start".to_owned()));
         };
@@ -236,6 +228,19 @@ impl Runs {
         }
         self.spawn(driver, progress, seat);
         Ok(())
+    }
+}
+
+/// All events of a log.
+pub(super) async fn history(store: &dyn Store, log: &LogId) -> Result<Vec<Arc<Event>>, store::Error> {
+    let mut events: Vec<Arc<Event>> = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event| event.position);
+        let page = store.read(log, after, PAGE).await?;
+        if page.is_empty() {
+            return Ok(events);
+        }
+        events.extend(page);
     }
 }
 

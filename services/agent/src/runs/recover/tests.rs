@@ -80,6 +80,22 @@ fn told(world: &World, log: &LogId) -> (Option<Outcome>, Vec<(Role, String)>) {
     (family.main().outcome(), said)
 }
 
+#[test]
+fn what_lists_show_of_a_run_is_made_of_its_log_again() {
+    let world = World::new(&[7, 90, 4]);
+    let (life, other) = (world.live(), world.live());
+    let log = life.begins(question(world.limits));
+    life.ends(&log);
+    life.lives_for(TWITCH);
+    let kept = other.lists(&log);
+    assert!(kept.steps == 4 && kept.tool_calls > 0 && kept.model == "oracle", "{kept:?}");
+    let forgotten = world.store.describe(&log, kept.question.clone(), Vec::new());
+    Builder::new_current_thread().build().unwrap().block_on(forgotten).unwrap();
+    let again = other.lists(&log);
+    // The event and whoever kept it ask the clock apart.
+    assert_eq!(wire::agent::RunInfo { ended_at: kept.ended_at, ..again }, kept);
+}
+
 fn moments() -> impl Strategy<Value = Moment> {
     prop_oneof![
         (0..90_000_u64).prop_map(|millis| Moment::Time(Duration::from_millis(millis))),
@@ -88,7 +104,7 @@ fn moments() -> impl Strategy<Value = Moment> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn a_run_whose_agents_die_ends_as_it_would_have(
         dice in prop::collection::vec(any::<u8>(), 1..6), deaths in prop::collection::vec((moments(), any::<bool>()), 1..4),

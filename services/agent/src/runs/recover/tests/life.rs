@@ -11,7 +11,7 @@ use tokio::{
     task::yield_now,
     time::{Instant, advance, sleep, timeout},
 };
-use wire::executor::tool_executor_server::ToolExecutorServer;
+use wire::{agent::RunInfo, executor::tool_executor_server::ToolExecutorServer};
 
 use super::{hands::Hands, oracle::Oracle};
 use crate::{
@@ -120,6 +120,14 @@ impl Life<'_> {
                 () = end(&self.world.store, log) => true,
                 () = comes => false,
             }
+        })
+    }
+
+    /// What it shows of a run of another agent in a list.
+    pub(super) fn lists(&self, log: &LogId) -> RunInfo {
+        self.until(async {
+            let found = self.runs.find(&RunId::new(log.as_str()), "a").await.unwrap().unwrap();
+            self.runs.summary(&found).await.unwrap()
         })
     }
 
