@@ -6,6 +6,7 @@ mod accounts;
 mod events;
 mod logs;
 mod ownership;
+mod pooler;
 mod postgres;
 mod rest;
 mod sqlite;

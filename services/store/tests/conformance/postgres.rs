@@ -1,13 +1,16 @@
 //! What PostgreSQL promises beside the rest: several processes, and a server that dies.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, future::join_all};
 use harness::postgres::Postgres;
 use store::{Batch, Error, follow};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
-    accounts, events, logs, ownership, rest,
+    accounts, events, logs, ownership,
+    pooler::Pooler,
+    rest,
     stores::{Bench, began, delta, events as numbered, log, postgres},
 };
 
@@ -47,6 +50,52 @@ async fn processes_share_logs() {
     other.append(&taken, 20, vec![delta("mine")]).await.unwrap();
     assert!(one.store.delete(&log("r")).await.unwrap());
     assert!(other.store.entry(&log("r")).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn where_listen_does_not_reach_logs_are_asked_for() {
+    let Some(server) = Postgres::start().await.unwrap() else { return };
+    let url = server.database("pooled").await.unwrap();
+    let (host, database) = url.trim_start_matches("postgres://sleuth@").rsplit_once('/').unwrap();
+    let pooler = Pooler::of(Path::new(&host.replace("%2F", "/")));
+    let pooled = pooler.folder().display().to_string().replace('/', "%2F");
+    let (writer, reader) =
+        (postgres(&url).await, postgres(&format!("postgres://sleuth@{pooled}/{database}")).await);
+    let owner = writer.owner("a").await;
+    let lease = writer.run("r", &owner).await;
+    let mut head = reader.store.head(&log("r")).await.unwrap();
+    let mut seen = Box::pin(follow(Arc::clone(&reader.store), log("r"), 0));
+    for after in 0..3 {
+        writer.append(&lease, after, vec![delta("x")]).await.unwrap();
+        assert_eq!(seen.next().await.unwrap().unwrap().position, after + 1);
+    }
+    writer.store.post(&log("r"), "k", vec![]).await.unwrap();
+    head.wait_for(|head| head.inbox == 1).await.unwrap();
+    assert!(pooler.refused() > 0, "nobody was told");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn releases_share_a_database_until_one_is_too_old() {
+    let Some(server) = Postgres::start().await.unwrap() else { return };
+    let url = server.database("releases").await.unwrap();
+    let before = postgres(&url).await;
+    let owner = before.owner("a").await;
+    let lease = before.run("r", &owner).await;
+    let (later, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    let _connection = AbortOnDropHandle::new(tokio::spawn(connection));
+    // What a release does that only adds.
+    let adds =
+        "ALTER TABLE sleuth.events ADD COLUMN more text; UPDATE sleuth.version SET version = version + 1";
+    later.batch_execute(adds).await.unwrap();
+    before.append(&lease, 0, vec![began()]).await.unwrap();
+    let beside = postgres(&url).await;
+    assert_eq!(beside.positions(&log("r")).await, [1]);
+    let other = beside.run("other", &owner).await;
+    beside.append(&other, 0, vec![began()]).await.unwrap();
+
+    later.batch_execute("UPDATE sleuth.version SET oldest = version").await.unwrap();
+    let refused = store::Postgres::connect(&url, None).await.err().unwrap();
+    assert!(refused.to_string().contains("this one knows up to"), "{refused}");
 }
 
 /// Appends one event after the other and returns how many were acknowledged.
