@@ -294,6 +294,13 @@ async fn what_fails_is_told_and_the_session_goes_on() {
     assert_eq!(find(&frames, "reason.completed")["success"], false);
     assert_eq!(bench.status(&session).await, "idle");
 
+    // The provider says when it takes requests again: later than the server waits.
+    bench.say(&session, &script(&json!({ "status": 429, "retry_after": 9_000_000 }))).await;
+    let frames = until(&mut stream, "session.idled").await;
+    let failed = find(&frames, "turn.failed");
+    assert_eq!(failed["error_code"], "provider_rate_limited");
+    assert_eq!(failed["error_fields"]["retry_after"], 9000);
+
     let once = json!({ "message": message(&script(&json!({ "answer": "well" })))["message"], "client_message_id": "m1" });
     let path = format!("/sessions/{session}/messages");
     let first = bench.post(&path, &once).await;

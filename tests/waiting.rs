@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+use std::time::Duration;
+
 use futures_util::future::join_all;
 use harness::{
     client::{Frame, Stream},
@@ -150,6 +152,22 @@ async fn a_new_message_and_a_result_race_and_nothing_is_lost() {
             until(&mut waiting.stream, "session.idled").await.unwrap();
         }
     }
+}
+
+#[tokio::test]
+async fn a_stream_without_news_says_that_it_is_there() {
+    let bench = Bench::start().await;
+    let session = bench.sessions.create(&json!({})).await.unwrap();
+    let mut stream = reqwest::get(bench.sessions.url(&format!("/sessions/{session}/sse"))).await.unwrap();
+    let mut told = Vec::new();
+    let hears = async {
+        while !told.ends_with(b": heartbeat\nretry: 500\n") {
+            told.extend(stream.chunk().await.unwrap().expect("it goes on"));
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(90), hears).await.expect("it is silent");
+    let connected = "event: connected\ndata: {\"status\":\"connected\"}\nretry: 100\n\n";
+    assert!(told.starts_with(connected.as_bytes()), "{}", String::from_utf8_lossy(&told));
 }
 
 #[tokio::test]

@@ -127,6 +127,29 @@ async fn an_agent_that_drains_hands_over_and_its_readers_see_no_error() {
 }
 
 #[tokio::test]
+async fn a_stream_of_a_session_stays_open_when_the_agent_behind_it_is_killed() {
+    let Some(mut fleet) = Fleet::start().await else { return };
+    fleet.prefer(0);
+    let file = fleet.file("session");
+    let script = json!({ "steps": [[waits_for(&file)]], "answer": "found" });
+    let session = fleet.session(&script).await;
+    let place = Place::Session(&session);
+    let url = fleet.url(&place.path(None));
+    let mut stream = Stream::get(&url).await.unwrap();
+    until(&mut Stream::get(&url).await.unwrap(), "tool.started").await;
+
+    fleet.prefer(1);
+    fleet.agents.remove(0).kill().await.unwrap();
+    let mut frames = Vec::new();
+    let read = released(&file, place.listen(&mut stream, &mut frames));
+    timeout(SOON, read).await.expect("the turn ends");
+    assert_eq!(frames.last().map(|frame| frame.event.as_str()), Some(TURN_ENDS), "{frames:#?}");
+    assert_eq!(frames, place.read(|path| fleet.url(path)).await);
+    let repaired = frames.iter().filter(|frame| frame.event == "transcript.repaired").count();
+    assert_eq!(repaired, 1, "it was taken over: {frames:#?}");
+}
+
+#[tokio::test]
 async fn runs_go_on_when_their_database_was_away_for_long() {
     let Some(mut fleet) = Fleet::start().await else { return };
     let (file, other) = (fleet.file("run"), fleet.file("session"));
