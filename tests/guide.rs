@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::join_all;
 use harness::{
     models::{Script, ScriptedOpenAi},
     postgres::Postgres,
@@ -83,8 +84,16 @@ impl Guide {
     }
 }
 
-async fn free_port() -> String {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port().to_string()
+/// Ports that nobody gets who asks for any.
+async fn free_ports<const N: usize>() -> [String; N] {
+    loop {
+        let first = fastrand::u16(20_000..32_000);
+        let ports = std::array::from_fn(|at| first + u16::try_from(at).unwrap());
+        let bound = join_all(ports.map(|port| TcpListener::bind(("127.0.0.1", port)))).await;
+        if bound.iter().all(Result::is_ok) {
+            return ports.map(|port| port.to_string());
+        }
+    }
 }
 
 #[tokio::test]
@@ -92,7 +101,7 @@ async fn two_clusters_answer_as_the_page_says() {
     let mut guide = Guide::of("docs/clusters.md", "## Two clusters in ten minutes");
     assert!(guide.blocks.len() >= 5, "{:?}", guide.blocks);
     // Others may use the ports that the page names, and only the defaults have no flag there.
-    let (http, grpc) = (free_port().await, free_port().await);
+    let [http, grpc] = free_ports().await;
     guide.replace("8080", &http);
     guide.replace("50051", &grpc);
     guide.set("SLEUTH_HTTP", format!("127.0.0.1:{http}"));
@@ -109,9 +118,9 @@ async fn one_agent_of_several_is_killed_as_the_page_says() {
     let Some(postgres) = Postgres::start().await.unwrap() else { return };
     let mut guide = Guide::of("README.md", "### Kill one agent of several");
     assert_eq!(guide.blocks.len(), 2, "{:?}", guide.blocks);
-    let (http, listen) = (free_port().await, free_port().await);
-    for (port, free) in [("8080", http.clone()), ("50051", free_port().await), ("50061", free_port().await)] {
-        guide.replace(port, &free);
+    let [http, listen, first, other] = free_ports().await;
+    for (port, free) in [("8080", &http), ("50051", &first), ("50061", &other)] {
+        guide.replace(port, free);
     }
     guide.replace("postgres://sleuth@localhost/sleuth", &postgres.database("guide").await.unwrap());
     guide.set("SLEUTH_HTTP", format!("127.0.0.1:{http}"));

@@ -177,7 +177,7 @@ async fn loses_its_server(world: &World, mut sleuth: Sleuth) -> Vec<Frame> {
     stuck.say(json!({ "hang": true })).await;
     stuck.hears("output.message.started").await;
     let mut working = Talk::begin(&sessions, json!({})).await;
-    working.say(json!({ "steps": [[bash("sleep 2")]], "answer": "slept" })).await;
+    working.say(json!({ "steps": [[bash("sleep 10")]], "answer": "slept" })).await;
     working.hears("tool.started").await;
     for _ in 1..LOSSES {
         sleuth = replaced(world, sleuth, [&mut stuck, &mut working]).await;
