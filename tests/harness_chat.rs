@@ -10,6 +10,8 @@ mod browser;
 mod bytes;
 #[path = "harness_chat/code.rs"]
 mod code;
+#[path = "harness_chat/code_ends.rs"]
+mod code_ends;
 #[path = "harness_chat/files.rs"]
 mod files;
 #[path = "harness_chat/grpc.rs"]

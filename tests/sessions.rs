@@ -7,7 +7,7 @@ use std::{path::Path, time::Duration};
 use harness::{
     client::{self, Frame, Stream},
     models::ScriptedOpenAi,
-    process::{Sleuth, Start},
+    process::{Sleuth, Start, workspaces},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -412,8 +412,46 @@ async fn what_patches_write_is_told_and_stays_for_the_next_turn() {
     assert!(find(&frames, "tool.completed").to_string().contains("1\\tone"), "{:?}", names(&frames));
 
     bench.sleuth.lose_executor().await.unwrap();
-    bench.say(&session, &script(&json!({ "steps": [[read]] }))).await;
-    let frames = until(&mut stream, "session.idled").await;
-    let told = find(&frames, "tool.completed").to_string();
-    assert!(told.contains("files of this session were"), "{told}");
+    // Neither a turn without calls nor one without files makes it forget where they were.
+    let mut without = message(&script(&json!({ "steps": [[bash("echo hi", "echo")]] })));
+    without["controls"] = json!({ "hints": { "files": false } });
+    for said in [message(&script(&json!({ "answer": "nothing to do" }))), without] {
+        bench.post(&format!("/sessions/{session}/messages"), &said).await;
+        until(&mut stream, "session.idled").await;
+    }
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        bench.say(&session, &script(&json!({ "steps": [[read]] }))).await;
+        let frames = until(&mut stream, "session.idled").await;
+        told.push(find(&frames, "tool.completed").to_string());
+    }
+    assert!(told[0].contains("files of this session were"), "{told:?}");
+    assert!(told[1].contains("does not exist"), "it is told once: {told:?}");
+}
+
+#[tokio::test]
+async fn a_deleted_session_leaves_no_files() {
+    let (openai, data) = (ScriptedOpenAi::start().await.unwrap(), TempDir::new().unwrap());
+    let state = data.path().join("executor");
+    let sleuth =
+        serve(&openai, &data.path().join("data")).env("SLEUTH_EXECUTOR_STATE", &state).start().await.unwrap();
+    let bench = Bench { sleuth, openai, data };
+    let stuck = json!({ "name": "bash", "args": { "command": "tail -f /dev/null", "timeout": 600 } });
+    let looks = json!({ "name": "bash", "args": { "command": "ls" } });
+    for (call, last) in [(looks, "session.idled"), (stuck, "tool.started")] {
+        let session = bench.session(&json!({ "hints": { "files": true } })).await;
+        let mut stream = bench.watch(&session, "after_sequence=0").await;
+        bench.say(&session, &script(&json!({ "steps": [[call]] }))).await;
+        until(&mut stream, last).await;
+        let state = state.as_path();
+        let there = |some: bool| async move {
+            while workspaces(state).is_empty() == some {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(SOON, there(true)).await.expect("it has files");
+        let gone = reqwest::Client::new().delete(bench.url(&format!("/sessions/{session}"))).send().await;
+        assert_eq!(gone.unwrap().status(), 204);
+        timeout(SOON, there(false)).await.expect("its files go with it");
+    }
 }

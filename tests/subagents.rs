@@ -97,14 +97,13 @@ async fn depth_and_number_are_bounded() {
     let question = script(&json!({ "steps": [[part(), part(), part()]], "answer": "all" }));
     let events = all(&sleuth, ask(question.clone(), 1, 2)).await;
     assert_eq!(answers(&events).values().filter(|answer| *answer == "part").count(), 2);
-    let none = all(&sleuth, ChatRequest { question, ..ChatRequest::default() }).await;
+    let none = all(&sleuth, ask(question, 0, 0)).await;
     assert_eq!(answers(&none).len(), 1);
 }
 
 #[tokio::test]
-async fn where_the_operator_says_so_questions_of_other_dialects_are_shared_out_too() {
+async fn questions_of_other_dialects_are_shared_out_too_as_far_as_the_operator_lets_them() {
     let openai = ScriptedOpenAi::start().await.unwrap();
-    let sleuth = start(&openai).arg("--subagents").arg("2").start().await.unwrap();
     let below = agent(&json!({ "answer": "below" }));
     let parts = [
         agent(&json!({ "steps": [[bash("echo first")]], "answer": "one" })),
@@ -112,12 +111,56 @@ async fn where_the_operator_says_so_questions_of_other_dialects_are_shared_out_t
         agent(&json!({ "answer": "three" })),
     ];
     let ask = script(&json!({ "steps": [parts], "answer": "all" }));
+    for (flags, refused) in [(&[][..], 0), (&["--subagents", "2"], 1), (&["--subagents", "0"], 3)] {
+        let start = flags.iter().fold(start(&openai), Start::arg);
+        let sleuth = start.start().await.unwrap();
+        let url = sleuth.url("/api/chat").unwrap();
+        let (status, answer) = client::post(&url, &json!({ "ask": ask })).await.unwrap();
+        assert_eq!((status.as_u16(), &answer["analysis"]), (200, &json!("all")), "{answer}");
+        let calls = answer["tool_calls"].as_array().unwrap();
+        let failed = calls.iter().filter(|call| call["result"]["status"] == "error").count();
+        assert_eq!((calls.len(), failed), (3, refused), "{flags:?}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_fails_is_a_failure_of_the_call_that_started_it() {
+    let openai = ScriptedOpenAi::start().await.unwrap();
+    let sleuth = server(&openai).await;
+    let parts = [agent(&json!({ "status": 400 })), agent(&json!({ "answer": "well" }))];
+    let events = all(&sleuth, ask(script(&json!({ "steps": [parts], "answer": "all" })), 1, 2)).await;
+    assert_eq!(answers(&events)["main"], "all");
+    let results = events.iter().filter_map(|event| match &event.kind {
+        Some(Kind::ToolFinished(finished)) if event.agent_id == "main" => finished.result.clone(),
+        _ => None,
+    });
+    let (failed, well): (Vec<_>, Vec<_>) = results.partition(|result| !result.error.is_empty());
+    assert!(failed[0].error.starts_with("The agent failed: "), "{failed:?}");
+    assert_eq!((failed.len(), well.len(), well[0].data.as_str()), (1, 1, "well"));
+}
+
+#[tokio::test]
+async fn what_an_agent_may_not_run_its_parent_asks_a_person_about() {
+    let (openai, folder) = (ScriptedOpenAi::start().await.unwrap(), tempfile::tempdir().unwrap());
+    let sleuth = start(&openai).env("SLEUTH_DATA_DIR", folder.path().join("data")).start().await.unwrap();
+    let mark = folder.path().join("mark");
+    let write = bash(&format!("echo once >> {}", mark.display()));
+    let part = agent(&json!({ "steps": [[write]], "answer": "It needs that command." }));
+    let ask = script(&json!({ "steps": [[part], [write]], "answer": "done" }));
     let url = sleuth.url("/api/chat").unwrap();
-    let (status, answer) = client::post(&url, &json!({ "ask": ask })).await.unwrap();
-    assert_eq!((status.as_u16(), &answer["analysis"]), (200, &json!("all")), "{answer}");
-    let calls = answer["tool_calls"].as_array().unwrap();
-    let refused = calls.iter().filter(|call| call["result"]["status"] == "error").count();
-    assert_eq!((calls.len(), refused), (3, 1), "two are all that there may be: {answer}");
+    let (_, held) = client::post(&url, &json!({ "ask": ask, "enable_tool_approval": true })).await.unwrap();
+    let [pending] = &held["pending_approvals"].as_array().unwrap()[..] else { panic!("{held}") };
+    assert!(!mark.exists() && pending["params"]["command"] == write["args"]["command"], "{held}");
+    let below = openai.requests()[2].body["messages"].to_string();
+    assert!(below.contains("needs the approval of a person, and you cannot ask one"), "{below}");
+    let decision = json!({ "tool_call_id": pending["tool_call_id"], "approved": true });
+    let body = json!({
+        "ask": "", "enable_tool_approval": true, "conversation_history": held["conversation_history"],
+        "tool_decisions": [decision],
+    });
+    let (_, answer) = client::post(&url, &body).await.unwrap();
+    assert_eq!(answer["analysis"], "done", "{answer}");
+    assert_eq!(std::fs::read_to_string(&mark).unwrap(), "once\n");
 }
 
 #[tokio::test]

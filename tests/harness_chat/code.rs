@@ -11,12 +11,12 @@ use wire::agent::{
 use crate::bench::{Bench, Chat, SOON, asking, call, until};
 
 /// A model that writes these pieces of code.
-fn coding(pieces: &[&str]) -> Value {
+pub(crate) fn coding(pieces: &[&str]) -> Value {
     let steps: Vec<_> = pieces.iter().map(|code| json!([call("repl", json!({"code": code}))])).collect();
     json!({"steps": steps, "answer": "I do not know."})
 }
 
-fn rlm(more: Value) -> Value {
+pub(crate) fn rlm(more: Value) -> Value {
     let mut mode = json!({"mode": "rlm", "context": "a long text"});
     if let (Value::Object(mode), Value::Object(more)) = (&mut mode, more) {
         mode.extend(more);
@@ -24,7 +24,7 @@ fn rlm(more: Value) -> Value {
     mode
 }
 
-fn said(chat: &Chat) -> String {
+pub(crate) fn said(chat: &Chat) -> String {
     chat.all("text").iter().map(|text| text["content"].as_str().unwrap()).collect()
 }
 
@@ -70,6 +70,12 @@ async fn a_command_of_code_waits_for_a_person_and_every_event_is_told() {
     ];
     assert_eq!(names, expected);
     let start = chat.all("harness_start")[0];
+    assert_eq!(start["maxIterations"], 10);
+    for request in bench.openai.requests() {
+        let offered = request.body["tools"].as_array().unwrap();
+        let names: Vec<_> = offered.iter().map(|tool| &tool["function"]["name"]).collect();
+        assert_eq!(names, ["repl"]);
+    }
     let (inputs, outputs) = (chat.all("repl_input"), chat.all("repl_output"));
     for (at, (input, output)) in inputs.iter().zip(&outputs).enumerate() {
         let of = ["runId", "agentId"].map(|key| (&input[key], &output[key], &start[key]));
@@ -130,6 +136,7 @@ async fn agents_of_code_have_its_permissions() {
     assert!(said(&chat).ends_with("exec denied: nobody runs anything"), "{}", said(&chat));
     let starts = chat.all("harness_start");
     assert_eq!((starts.len(), &starts[1]["depth"]), (2, &json!(1)));
+    assert_eq!(starts[1]["parentId"], chat.all("repl_input")[0]["id"]);
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use harness::{
 };
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt as _, BufReader},
-    process::Command,
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
     time::timeout,
 };
 
@@ -43,38 +43,74 @@ fn says(bench: &Bench, script: Value) {
     bench.openai.say_by_default(serde_json::from_value::<Script>(script).unwrap());
 }
 
+/// A stream as an example gets it.
+struct Following {
+    _asking: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    /// The id of the last frame, and the event in it.
+    id: String,
+    event: Value,
+    said: String,
+}
+
+impl Following {
+    fn start(bench: &Bench, example: &str) -> Self {
+        let mut asking = shell(bench, example).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(asking.stdout.take().unwrap()).lines();
+        Self { _asking: asking, lines, id: String::new(), event: Value::Null, said: String::new() }
+    }
+
+    /// Reads a frame. False at the end.
+    async fn next(&mut self) -> bool {
+        while let Some(line) = timeout(SOON, self.lines.next_line()).await.expect("a line").unwrap() {
+            if let Some(data) = line.strip_prefix("data: ") {
+                self.event = serde_json::from_str(data).unwrap();
+                self.said.push_str(self.event["content"].as_str().unwrap_or_default());
+            } else if let Some(id) = line.strip_prefix("id: ") {
+                id.clone_into(&mut self.id);
+            } else if line.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+async fn printed(bench: &Bench, example: &str) -> String {
+    let output = timeout(SOON, shell(bench, example).output()).await.expect("an answer").unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
 #[tokio::test]
 async fn the_examples_of_the_readme_work_as_printed() {
     if !has_program("curl") {
         return;
     }
     let bench = Bench::start().await;
-    let [chat, relay, code] = &examples()[..] else { panic!("{:?}", examples()) };
+    let [models, chat, relay, code, again] = &examples()[..] else { panic!("{:?}", examples()) };
+    let listed = printed(&bench, models).await;
+    assert!(listed.starts_with(r#"{"models":["gpt","#) && listed.contains("defaultModel"), "{listed}");
 
     says(&bench, json!({"steps": [[bash("mkdir report")]], "answer": "It is there."}));
-    let mut asking = shell(&bench, chat).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(asking.stdout.take().unwrap()).lines();
-    let (mut session, mut said, mut last) = (String::new(), String::new(), Value::Null);
-    while let Some(line) = timeout(SOON, lines.next_line()).await.expect("a line").unwrap() {
-        let Some(data) = line.strip_prefix("data: ") else { continue };
-        let event: Value = serde_json::from_str(data).unwrap();
-        if event["type"] == "connected" {
-            session = event["sessionId"].as_str().unwrap().to_owned();
+    let mut asked = Following::start(&bench, chat);
+    let (mut session, mut waits) = (String::new(), String::new());
+    while waits.is_empty() && asked.next().await {
+        match asked.event["type"].as_str() {
+            Some("connected") => asked.event["sessionId"].as_str().unwrap().clone_into(&mut session),
+            Some("relay") => asked.event["id"].as_str().unwrap().clone_into(&mut waits),
+            _ => {}
         }
-        said.push_str(event["content"].as_str().unwrap_or_default());
-        if event["type"] == "relay" {
-            let id = event["id"].as_str().unwrap();
-            let answer = relay.replacen("ID", id, 1).replacen("\"ID\"", &format!("\"{session}\""), 1);
-            let answered = timeout(SOON, shell(&bench, &answer).output()).await.expect("an answer").unwrap();
-            assert_eq!(String::from_utf8_lossy(&answered.stdout), r#"{"success":true}"#);
-        }
-        last = event;
     }
-    assert_eq!((said.as_str(), &last["type"]), ("It is there.", &json!("harness_end")));
+    let id = std::mem::take(&mut asked.id);
+    drop(asked);
+    let mut back = Following::start(&bench, &again.replace("run_01a2024c…:6", &id));
+    let answer = relay.replacen("ID", &waits, 1).replacen("\"ID\"", &format!("\"{session}\""), 1);
+    assert_eq!(printed(&bench, &answer).await, r#"{"success":true}"#);
+    while back.next().await {}
+    assert_eq!((back.said.as_str(), &back.event["type"]), ("It is there.", &json!("harness_end")));
 
     says(&bench, json!({"steps": [[call("repl", json!({"code": "FINAL(context.slice(0, 6))"}))]]}));
-    let output = timeout(SOON, shell(&bench, code).output()).await.expect("it ends").unwrap();
-    let seen = String::from_utf8_lossy(&output.stdout);
+    let seen = printed(&bench, code).await;
     assert!(seen.contains(r#""content":"a text""#), "{seen}");
 }
 

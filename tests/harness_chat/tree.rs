@@ -1,9 +1,7 @@
 //! A tree of fifty agents with relays, denials and clients that come and go, after which nothing is left.
 
-use std::path::{Path, PathBuf};
-
 use fastrand::Rng;
-use harness::process::descendants;
+use harness::process::{descendants, workspaces};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, Chat, SOON, answer, asking, bash, call, until};
@@ -50,18 +48,6 @@ fn script(nodes: &[Node], at: usize, last: &Value) -> Value {
         steps.push(json!([last]));
     }
     json!({"steps": steps, "answer": format!("agent {at} is done")})
-}
-
-/// Workspaces that executors have made below a folder.
-fn workspaces(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries
-        .filter(|path| path.is_dir())
-        .flat_map(|path| {
-            let is_one = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("w-"));
-            if is_one { vec![path] } else { workspaces(&path) }
-        })
-        .collect()
 }
 
 /// The value of a metric, all of its series together.

@@ -112,7 +112,9 @@ impl Encoder {
         }
         let seed = self.seed.get_or_insert_with(|| Seed::new(run.as_str(), time)).clone();
         let parent = parent.and_then(|parent| self.agents.get(parent)).zip(started.call.as_ref());
-        let agent = Agent::new(seed, &id, parent, started.setup.limits.steps);
+        // Of the steps of code, the last one is for an answer.
+        let iterations = started.rlm.map_or(u32::MAX, |rlm| rlm.iterations).min(started.setup.limits.steps);
+        let agent = Agent::new(seed, &id, parent, iterations);
         let event = agent.start();
         self.agents.insert(id, agent);
         event

@@ -75,7 +75,8 @@ pub(super) fn denials(permissions: &Permissions, history: &[Message]) -> Vec<Dec
     let answered = |id: &str| history.iter().any(|message| message.tool_call_id == id);
     let open = history.iter().flat_map(|message| &message.tool_calls).filter(|call| !answered(&call.id));
     let denied = open.filter_map(|call| {
-        let names = |denial: &&Denial| matches!(&denial.of, Denied::Call(id) if id.ends_with(&call.id));
+        let is_this = |id: &str| id.rsplit('/').next() == Some(&call.id);
+        let names = |denial: &&Denial| matches!(&denial.of, Denied::Call(id) if is_this(id));
         let denial = permissions.deny.iter().find(names)?;
         let why = denial.reason.clone().unwrap_or_else(|| DENIED.to_owned());
         let decision = Some(decision::Decision::Denial(why));

@@ -84,10 +84,10 @@ impl Encoder {
 
     /// The event of the dialect that a domain event becomes.
     pub(crate) fn encode(&mut self, event: domain::Event) -> Option<Event> {
+        self.run.see(&event.agent, &event.kind);
         if event.agent != AgentId::main() {
             return None;
         }
-        self.run.apply(&event.kind);
         match event.kind {
             EventKind::RunStarted(started) => {
                 self.started(&started);
@@ -149,7 +149,8 @@ impl Encoder {
     }
 
     fn metadata(&self) -> Metadata {
-        let mut metadata = Metadata::new(self.sizes, &self.report);
+        let report = UsageReported { totals: self.run.totals_of_all(), ..self.report };
+        let mut metadata = Metadata::new(self.sizes, &report);
         metadata.truncations = Some(self.truncations.clone()).filter(|truncations| !truncations.is_empty());
         metadata
     }

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use domain::{EventKind, FailureCode, Message, Role, Run};
+use domain::{AgentId, EventKind, FailureCode, Gate, Message, Role, Run, RunStarted, ToolResult};
 use gateway::Config;
 use serde_json::{Value, json};
 use tonic::{Code, Status};
 
 use crate::{
-    agent::Act,
-    conversation::{finished, plain, started, with_tools},
-    world::{World, header, json as reply},
+    agent::{Act, Told},
+    conversation::{call, counted, finished, plain, started, with_tools},
+    world::{World, events, header, json as reply},
 };
 
 /// The texts that models read are the domain's: here only their place counts.
@@ -198,4 +198,41 @@ async fn an_unknown_model_falls_back_only_if_configured() {
         reply(world.ask(&json!({"ask": "x", "model": asked}).to_string())).await;
         assert_eq!(world.agent.question().model, expected);
     }
+}
+
+#[tokio::test]
+async fn what_agents_below_have_used_is_counted_and_nothing_else_of_them_is_told() {
+    let EventKind::RunStarted(main) = started(Vec::new()) else { panic!() };
+    let task = call("c1", "agent", r#"{"task":"look"}"#);
+    let below = RunStarted { call: Some(task.id.clone()), ..main };
+    let at = |agent: &str, kind| {
+        let parent = (agent != "main").then(AgentId::main);
+        Told { agent: AgentId::new(agent), parent, kind }
+    };
+    let starts = EventKind::ToolStarted {
+        call: task.clone(),
+        description: "look".to_owned(),
+        toolset: None,
+        cluster: None,
+        gate: Gate::Open,
+    };
+    let kinds = vec![
+        at("main", started(Vec::new())),
+        at("main", counted(1)),
+        at("main", starts),
+        at("a1", EventKind::RunStarted(below)),
+        at("a1", counted(2)),
+        at("a1", finished("four")),
+        at("main", EventKind::ToolFinished { call: task.id, result: ToolResult::success("four") }),
+        at("main", counted(1)),
+        at("main", finished("all")),
+    ];
+    let world = World::new(Config::default(), Act::Tell(kinds)).await;
+    let events = events(world.ask(r#"{"ask": "x", "stream": true}"#)).await;
+    let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
+    let expected =
+        ["token_count", "start_tool_calling", "tool_calling_result", "token_count", "ai_answer_end"];
+    assert_eq!(names, expected);
+    let cost = |at: usize| &events[at].1["metadata"]["costs"]["total_tokens"];
+    assert_eq!([cost(0), cost(3), cost(4)], [&json!(15), &json!(45), &json!(45)]);
 }

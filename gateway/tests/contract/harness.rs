@@ -544,6 +544,39 @@ async fn work_by_code_is_told_and_its_answer_said() {
 }
 
 #[tokio::test]
+async fn an_agent_that_code_asks_has_that_code_as_its_parent() {
+    let EventKind::RunStarted(main) = started(Vec::new()) else { panic!() };
+    let rlm = |depth| Some(domain::Rlm { depth, max_depth: 2, iterations: 7, calls: 9 });
+    let main = RunStarted { rlm: rlm(0), ..main };
+    let code = call("c1", "repl", r#"{"code":"await llm_query('?')"}"#);
+    let below = RunStarted { rlm: rlm(1), call: Some(code.id.clone()), ..main.clone() };
+    let at = |agent: &str, parent: Option<&str>, kind| {
+        let parent = parent.map(AgentId::new);
+        Told { agent: AgentId::new(agent), parent, kind }
+    };
+    let kinds = vec![
+        at("main", None, EventKind::RunStarted(main)),
+        at("main", None, called(1)),
+        at("main", None, EventKind::ReplInput { call: code.clone(), iteration: 1 }),
+        at("a1", Some("main"), EventKind::RunStarted(below)),
+        at("a1", Some("main"), finished("four")),
+        at("main", None, EventKind::ReplOutput { call: code.id, output: domain::CodeOutput::default() }),
+        at("main", None, finished("")),
+    ];
+    let world = World::new(config(), Act::Tell(kinds)).await;
+    let asking = ask(&world, &json!({"mode": "rlm"}));
+    let events: Vec<_> = events(asking).await.into_iter().map(|(_, data)| data).collect();
+    let (main, code, below) = (&events[1], &events[2], &events[3]);
+    assert_eq!((&code["type"], &below["type"]), (&json!("repl_input"), &json!("harness_start")));
+    assert_eq!((&below["parentId"], &below["depth"]), (&code["id"], &json!(1)));
+    assert!(main["agentId"] != below["agentId"] && main["runId"] != below["runId"]);
+    assert!(
+        [main, below].iter().all(|start| start["maxIterations"] == 7),
+        "the step for an answer is no iteration"
+    );
+}
+
+#[tokio::test]
 async fn models_are_listed_with_the_default_one() {
     let world = World::new(config(), Act::Play(Vec::new())).await;
     let (status, answer) = reply(world.get("/models")).await;

@@ -83,7 +83,7 @@ impl Default for Config {
             max_request_bytes: 64 << 20,
             client_tool_time: Duration::from_secs(300),
             error_disclosure: Disclosure::default(),
-            subagents: Subagents::default(),
+            subagents: Subagents { depth: 1, number: 4 },
         }
     }
 }

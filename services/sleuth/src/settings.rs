@@ -256,7 +256,10 @@ impl File {
                 compaction_percent: self.compaction_percent(flags),
                 ..most
             },
-            subagents: Subagents { depth: 1, number: flags.subagents.or(self.subagents).unwrap_or(0) },
+            subagents: flags
+                .subagents
+                .or(self.subagents)
+                .map_or(default.subagents, |number| Subagents { number, ..default.subagents }),
             max_runs: flags.max_runs.or(self.max_runs).unwrap_or(default.max_runs),
             max_account_runs: flags
                 .max_account_runs

@@ -288,6 +288,18 @@ pub fn descendants(id: u32) -> Vec<(u32, String)> {
     found
 }
 
+/// Workspaces that executors have made below a folder.
+pub fn workspaces(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries
+        .filter(|path| path.is_dir())
+        .flat_map(|path| {
+            let is_one = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("w-"));
+            if is_one { vec![path] } else { workspaces(&path) }
+        })
+        .collect()
+}
+
 fn children(parent: u32) -> Vec<(u32, String)> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());

@@ -58,7 +58,7 @@ impl Agent {
         let of = Of {
             run_id: seed.id(&["run", id.as_str()]),
             agent_id: seed.id(&["agent", id.as_str()]),
-            parent_id: parent.map(|(parent, call)| parent.call_id(call)),
+            parent_id: parent.map(|(parent, call)| parent.shown_id(call)),
         };
         Self {
             seed,
@@ -128,6 +128,11 @@ impl Agent {
 
     pub(super) fn call_id(&self, call: &CallId) -> String {
         format!("{}/{call}", self.of.run_id)
+    }
+
+    /// The id of a call in the event by which clients know it.
+    fn shown_id(&self, call: &CallId) -> String {
+        if self.code.contains_key(call) { self.part("code", call.as_str()) } else { self.call_id(call) }
     }
 
     pub(super) fn call(&self, call: &CallId) -> Option<&Called> {

@@ -14,8 +14,8 @@ mod work;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{
-    AgentId, Before, Effect, Event, Family, Input, Message, MessageId, Move, Outcome, Permission, Role, Run,
-    RunStarted, SummaryRequest, Timestamp, ToolCall,
+    AgentId, Before, Effect, Event, Family, Input, LogId, Message, MessageId, Move, Outcome, Permission,
+    Role, Run, RunStarted, SummaryRequest, Timestamp, ToolCall,
 };
 use model::{Model, ToolSpec};
 use runtime::clock;
@@ -134,12 +134,20 @@ impl Driver {
         }
         let outcome = self.family.main().outcome();
         self.setup.progress.ended(outcome);
-        // The files of a session that lasts stay for its next run.
-        let lasts = !self.setup.start.setup.keeper.is_empty();
-        if outcome != Some(Outcome::Suspended) && !lasts {
+        if !self.leaves_files(outcome).await {
             self.setup.tools.close_session(&self.setup.context).await;
         }
         Driven::ToTheEnd
+    }
+
+    /// Whether the files of the session stay for its next run.
+    async fn leaves_files(&self, outcome: Option<Outcome>) -> bool {
+        if self.setup.start.setup.keeper.is_empty() {
+            return outcome == Some(Outcome::Suspended);
+        }
+        // Whoever deleted it may have done so before the last call of this run.
+        let session = self.setup.log.entry(&LogId::new(&*self.setup.context.session)).await;
+        !matches!(session, Err(store::Error::UnknownLog(_)))
     }
 
     /// False if the run is to be left before its end.

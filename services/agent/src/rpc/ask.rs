@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-use domain::{CallId, Document, Effort, Image, Limits, Permission, Rlm, RunId, ToolProfile};
+use domain::{CallId, Document, Effort, Image, Limits, Permission, Rlm, RunId, Subagents, ToolProfile};
 use store::Idempotency;
 use tonic::{Status, metadata::MetadataValue};
 use wire::agent::{Caller, ChatRequest, ClientResult, RlmMode, decision};
@@ -40,7 +40,11 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         brought: brought(request.client_results, request.decisions)?,
         approvals: request.approvals,
         waits: request.waits,
-        subagents: request.subagents.map_or(config.subagents, Into::into),
+        // Code asks for its agents by itself.
+        subagents: match rlm {
+            Some(_) => Subagents::default(),
+            None => request.subagents.map_or(config.subagents, Into::into),
+        },
         standing: request.standing_grants.into_iter().map(Into::into).collect(),
         headers: RequestHeaders::new(request.request_headers),
         session: request.session,

@@ -185,7 +185,7 @@ impl Sessions {
         self.get(id, account).await
     }
 
-    /// Deletes a session with its runs, and stops what it does.
+    /// Deletes a session with its runs and its files, and stops what it does.
     pub(crate) async fn delete(&self, id: &str, account: &str) -> Result<(), Error> {
         let entry = self.find(id, account).await?;
         let mut runs = HashSet::new();
@@ -194,11 +194,16 @@ impl Sessions {
         })
         .await?;
         self.store().delete(&entry.log).await?;
+        let mut has_files = false;
         for run in runs.into_iter().filter(|run| !run.is_empty()).map(RunId::new) {
             if let Some(found) = self.runs.find(&run, account).await? {
+                has_files |= turn::had_files(&*self.store(), &run).await?;
                 self.runs.cancel(found, "the session was deleted".to_owned()).await?;
             }
             self.store().delete(&LogId::from(&run)).await?;
+        }
+        if has_files {
+            self.runs.tools().forget(account, id).await;
         }
         Ok(())
     }

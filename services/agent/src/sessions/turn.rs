@@ -277,31 +277,45 @@ impl Turn {
     }
 }
 
-/// The conversation of a run.
-pub(super) async fn conversation(
-    store: &dyn Store,
-    run: &RunId,
-) -> Result<Vec<domain::Message>, store::Error> {
-    let mut folded = Run::new(domain::Limits::default());
-    each(store, run, 0, u64::MAX, |event| fold(&mut folded, event)).await?;
-    Ok(folded.messages().to_vec())
+/// What a run leaves to the next one of its session.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    pub messages: Vec<domain::Message>,
+    /// The executor process that has the session's files; empty if there is none.
+    pub home: String,
 }
 
-/// The executor process that has the files of a session after its newest run; empty if there is none.
-pub(super) async fn home(store: &dyn Store, run: &RunId) -> Result<String, store::Error> {
-    let (home, mut has_files) = (Home::default(), false);
-    let look = |event: &Event| {
-        if let EventKind::RunStarted(started) = &event.kind {
-            has_files |= started.setup.profile == ToolProfile::Harness;
-        }
-        home.follow(&event.kind);
-    };
-    match each(store, run, 0, u64::MAX, look).await {
-        Ok(()) | Err(store::Error::UnknownLog(_)) => {
-            Ok(if has_files { home.instance() } else { String::new() })
-        }
-        Err(error) => Err(error),
+impl Left {
+    /// What this run has left.
+    pub(super) async fn by(store: &dyn Store, run: &RunId) -> Result<Self, store::Error> {
+        let mut folded = Run::new(domain::Limits::default());
+        let (home, mut has_files) = (Home::default(), false);
+        let look = |event: &Event| {
+            fold(&mut folded, event);
+            match &event.kind {
+                EventKind::RunStarted(started) if started.call.is_none() => {
+                    has_files = started.setup.profile == ToolProfile::Harness;
+                    home.follow(&event.kind);
+                }
+                // Calls of other tools have nothing to do with files.
+                kind if has_files => home.follow(kind),
+                _ => {}
+            }
+        };
+        each(store, run, 0, u64::MAX, look).await?;
+        Ok(Self { messages: folded.messages().to_vec(), home: home.instance() })
     }
+}
+
+/// Whether a run had files.
+pub(super) async fn had_files(store: &dyn Store, run: &RunId) -> Result<bool, store::Error> {
+    let first = match store.read(&LogId::from(run), 0, std::num::NonZeroUsize::MIN).await {
+        Err(store::Error::UnknownLog(_)) => return Ok(false),
+        first => first?,
+    };
+    Ok(first.first().is_some_and(|event| {
+        matches!(&event.kind, EventKind::RunStarted(started) if started.setup.profile == ToolProfile::Harness)
+    }))
 }
 
 /// Takes an event of a run into account. What agents of the agent do is no part of its conversation.

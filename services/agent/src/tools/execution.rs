@@ -20,7 +20,7 @@ use wire::executor::{self, EffectClass, Ending, ExecuteEvent, execute_event::Kin
 use super::{
     Home, Interpreter, Question,
     call::{CANCEL_TIME, Context, Destination, Placing, traced},
-    executors::{self, Busy, Client, Member, Wish},
+    executors::{self, Busy, Client, Wish},
     result,
 };
 
@@ -297,7 +297,8 @@ impl Execution {
                     (request.clone(), self.interpreter.clone(), context.clone());
                 let placings = self.placings.clone();
                 async move {
-                    note(&placings, &member).await?;
+                    let (executor, instance) = (member.name().to_owned(), member.instance());
+                    note(&placings, Placement { executor, instance }).await?;
                     let mut client = member.client();
                     if let Some(own) = own {
                         let prepared = own.prepare(&client, &context).await;
@@ -321,19 +322,37 @@ impl Execution {
                 asked => break asked,
             }
         };
-        let (stream, member) = asked.map_err(|status| match status.code() {
-            Code::DataLoss if is_full.load(Ordering::Relaxed) => {
-                Status::resource_exhausted("the executor that has the session's files has too much to do now")
+        let (stream, member) = match asked {
+            Err(status) if status.code() == Code::DataLoss => {
+                let is_lost = !is_full.load(Ordering::Relaxed);
+                return Err(self.without_files(&context.home, status, is_lost).await);
             }
-            Code::DataLoss => {
-                context.home.is_lost();
-                status
-            }
-            _ => status,
-        })?;
+            asked => asked?,
+        };
         tracing::Span::current().record("sleuth.executor", member.name());
         self.at = Some(member);
         Ok(stream.into_inner())
+    }
+
+    /// An executor has refused the call because another one has, or had, the session's files.
+    async fn without_files(&self, home: &Home, refused: Status, is_lost: bool) -> Status {
+        if is_lost {
+            home.is_lost();
+        }
+        self.note_home(home).await;
+        match is_lost {
+            true => refused,
+            false => {
+                Status::resource_exhausted("the executor that has the session's files has too much to do now")
+            }
+        }
+    }
+
+    /// Has it noted where the session's files are, where that is not what was noted with the call.
+    async fn note_home(&self, home: &Home) {
+        let executor = self.at.as_ref().map(|member| member.name().to_owned()).unwrap_or_default();
+        // A run that has ended has no use for it.
+        let _ = note(&self.placings, Placement { executor, instance: home.instance() }).await;
     }
 
     fn plan(&self, call: &ToolCall, context: &Context) -> executor::PlanRequest {
@@ -460,13 +479,19 @@ impl Execution {
                     }
                 }
                 Some(Kind::Finished(finished)) => return Ok(finished),
-                Some(Kind::Accepted(accepted)) => {
-                    if let Some(home) = &self.home {
-                        home.moves_to(&accepted.instance);
-                    }
-                }
+                Some(Kind::Accepted(accepted)) => self.accepted(&accepted.instance).await,
                 Some(Kind::Heartbeat(_)) | None => {}
             }
+        }
+    }
+
+    /// A process has taken it, and has the session's files from then on.
+    async fn accepted(&self, instance: &str) {
+        let (Some(home), Some(member)) = (&self.home, &self.at) else { return };
+        home.moves_to(instance);
+        if member.instance() != instance {
+            member.is(instance);
+            self.note_home(home).await;
         }
     }
 
@@ -502,8 +527,7 @@ impl Drop for Execution {
 }
 
 /// Has it noted that a call goes to an executor.
-async fn note(placings: &mpsc::Sender<Placing>, member: &Member) -> Result<(), Status> {
-    let placement = Placement { executor: member.name().to_owned(), instance: member.instance() };
+async fn note(placings: &mpsc::Sender<Placing>, placement: Placement) -> Result<(), Status> {
     let (to, noted) = oneshot::channel();
     let over = || Status::aborted("the run has ended");
     placings.send(Placing { placement, noted: to }).await.map_err(|_| over())?;

@@ -169,20 +169,7 @@ impl Executor {
 
     /// Tells all executors that the session of a run has ended. Bounded by its own deadline.
     pub(super) async fn close_session(&self, context: &Context) {
-        let request = executor::CloseSessionRequest {
-            caller: Some(context.caller()),
-            session: context.session.clone(),
-        };
-        let members = self.at.pool.members();
-        let told = members.iter().map(async |member| {
-            let mut client = member.client();
-            if let Err(status) =
-                within(ANSWER_TIME, client.close_session(call::traced(request.clone()))).await
-            {
-                tracing::warn!(%status, "an executor keeps the files of a session until they are old");
-            }
-        });
-        join_all(told).await;
+        close_session(self.members(), context.caller(), &context.session).await;
     }
 
     /// Starts a call. It ends with the returned handle, or when that is dropped.
@@ -206,6 +193,22 @@ impl Executor {
     ) -> Running {
         Running::start(self.at.clone(), call, None, before, Some(interpreter), context)
     }
+}
+
+/// Tells executors that a session has ended. Bounded by its own deadline.
+pub(super) async fn close_session(
+    members: impl IntoIterator<Item = Arc<Member>>,
+    caller: executor::Caller,
+    session: &str,
+) {
+    let request = executor::CloseSessionRequest { caller: Some(caller), session: session.to_owned() };
+    let told = members.into_iter().map(async |member| {
+        let request = call::traced(request.clone());
+        if let Err(status) = within(ANSWER_TIME, member.client().close_session(request)).await {
+            tracing::warn!(%status, "an executor keeps the files of a session until they are old");
+        }
+    });
+    join_all(told).await;
 }
 
 /// Has an executor say what it has.

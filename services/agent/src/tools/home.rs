@@ -25,9 +25,7 @@ impl Home {
     pub(crate) fn follow(&self, event: &EventKind) {
         match event {
             EventKind::RunStarted(started) if started.call.is_none() => self.moves_to(&started.setup.home),
-            EventKind::CallPlaced { placement, .. } if !placement.instance.is_empty() => {
-                self.moves_to(&placement.instance);
-            }
+            EventKind::CallPlaced { placement, .. } => self.moves_to(&placement.instance),
             _ => {}
         }
     }
@@ -46,5 +44,24 @@ impl Home {
     /// The process has gone, and the files with it.
     pub(super) fn is_lost(&self) {
         self.moves_to("");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{CallId, Placement};
+
+    use super::*;
+
+    #[test]
+    fn the_last_placement_counts_and_files_that_are_lost_are_nowhere() {
+        let placed = |instance: &str| EventKind::CallPlaced {
+            call: CallId::new("c"),
+            placement: Placement { executor: "e".to_owned(), instance: instance.to_owned() },
+        };
+        for (instances, home) in [(&["i1"][..], "i1"), (&["i1", "i2"], "i2"), (&["i1", "i2", ""], "")] {
+            let events: Vec<_> = instances.iter().map(|instance| placed(instance)).collect();
+            assert_eq!(Home::of(&events).instance(), home, "{instances:?}");
+        }
     }
 }

@@ -76,12 +76,11 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// This offer and one tool, which takes the place of any other with its name.
-    fn with(self, spec: &ToolSpec, toolset: &str) -> Self {
-        let others = self.specs.iter().cloned().zip(self.toolsets.iter().cloned());
-        let others = others.filter(|(other, _)| other.name != spec.name);
-        let (specs, toolsets): (Vec<_>, Vec<_>) = others.chain([(spec.clone(), toolset.to_owned())]).unzip();
-        Self { specs: specs.into(), toolsets: toolsets.into(), ..self }
+    /// This offer and one more tool.
+    fn with(self, spec: ToolSpec, toolset: &str) -> Self {
+        let specs = self.specs.iter().cloned().chain([spec]).collect();
+        let toolsets = self.toolsets.iter().cloned().chain([toolset.to_owned()]).collect();
+        Self { specs, toolsets, ..self }
     }
 
     /// One tool of it.
@@ -188,12 +187,15 @@ impl Tools {
         result_tokens: u64,
         subagents: Subagents,
     ) -> Result<(Self, Offer), Unusable> {
-        let (client, agents) = (ClientTools::new(tools), StartAgent::new(subagents));
+        let client = ClientTools::new(tools);
+        let offer = client.join(offer)?;
+        // Whoever has a tool of this name wants that one.
+        let is_taken = offer.specs.iter().any(|spec| spec.name == subagent::NAME);
+        let agents = if is_taken { StartAgent::default() } else { StartAgent::new(subagents) };
         let offer = match agents.spec() {
-            Some(spec) => offer.with(&spec, subagent::TOOLSET),
+            Some(spec) => offer.with(spec, subagent::TOOLSET),
             None => offer,
         };
-        let offer = client.join(offer)?;
         let (kept, restricted) = (KeptResults::new(result_tokens), offer.restricted.clone());
         Ok((Self { client, agents, kept, restricted, ..self.clone() }, offer))
     }
@@ -316,6 +318,13 @@ impl Tools {
             ToolProfile::Holmes => {}
             ToolProfile::Harness | ToolProfile::Rlm => self.executors.close_session(context).await,
         }
+    }
+
+    /// Ends what executors keep for a session of an account that is gone.
+    pub(crate) async fn forget(&self, account: &str, session: &str) {
+        let caller = wire::executor::Caller { account: account.to_owned(), principal: String::new() };
+        let members = self.reach(account).into_values().flatten();
+        executor::close_session(members, caller, session).await;
     }
 
     /// A summary in the place of a result; the model can read the result itself.

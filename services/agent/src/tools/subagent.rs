@@ -6,7 +6,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 pub(super) const TOOLSET: &str = "agents";
-const NAME: &str = "agent";
+/// The name of the tool.
+pub(super) const NAME: &str = "agent";
 /// Characters of a task that its description shows.
 const EXCERPT: usize = 200;
 

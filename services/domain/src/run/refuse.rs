@@ -1,6 +1,6 @@
 //! Calls that never run: what their plans or the run itself forbid.
 
-use crate::{Gate, ToolCall, ToolPlan, ToolVerdict};
+use crate::{AgentId, Gate, ToolCall, ToolPlan, ToolVerdict};
 
 use super::{state::Run, text};
 
@@ -9,9 +9,16 @@ impl Run {
     pub(super) fn refusal(&self, call: &ToolCall, plan: Option<&ToolPlan>, before: u32) -> Option<String> {
         let Some(plan) = plan else { return Some(text::NOT_PLANNED.to_owned()) };
         match &plan.verdict {
+            // An agent that ends with its run cannot come back for the result.
+            ToolVerdict::AskClient if !self.waits && self.agent != AgentId::main() => {
+                return Some(text::main_calls());
+            }
             ToolVerdict::AskClient => return None,
             ToolVerdict::AskPerson(approval) if !self.approvals => {
-                return Some(text::nobody_to_ask(&approval.reason));
+                return Some(match self.main_asks {
+                    true => text::main_asks(&approval.reason),
+                    false => text::nobody_to_ask(&approval.reason),
+                });
             }
             // A person may want the same change again.
             ToolVerdict::AskPerson(_) => {}

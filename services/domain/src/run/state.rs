@@ -34,6 +34,8 @@ pub struct Run {
     pub(super) approvals: bool,
     /// Whether calls wait for the client in this run, instead of suspending it.
     pub(super) waits: bool,
+    /// Whether only the agent that answers can put a call to a person, by suspending the run.
+    pub(super) main_asks: bool,
     /// Whether the answer must have a form.
     pub(super) structured: bool,
     /// Whether its tools work on files of its own: then the same call may tell something new.
@@ -119,6 +121,7 @@ impl Run {
             totals: Totals::default(),
             approvals: false,
             waits: false,
+            main_asks: false,
             structured: false,
             keeps_files: false,
             rlm: None,
@@ -147,7 +150,8 @@ impl Run {
         let mut others = self.others.clone();
         others.insert(self.agent.clone(), Used { totals: self.totals, tool_calls: self.tool_calls });
         others.remove(&agent);
-        Self { agent, others, keeps_files: self.keeps_files, ..Self::new(limits) }
+        let main_asks = self.approvals && !self.waits;
+        Self { agent, others, main_asks, keeps_files: self.keeps_files, ..Self::new(limits) }
     }
 
     /// The agent.

@@ -102,6 +102,19 @@ pub(super) fn nobody_to_ask(reason: &str) -> String {
     )
 }
 
+/// Sends a call up to the agent that can have a person asked.
+pub(super) fn main_asks(reason: &str) -> String {
+    format!("Not run: it needs the approval of a person, and you cannot ask one. {reason} {PASS_ON}")
+}
+
+/// Sends a call of the client's tools up to the agent that can wait for it.
+pub(super) fn main_calls() -> String {
+    format!("Not run: this tool is the client's, which you cannot reach. {PASS_ON}")
+}
+
+const PASS_ON: &str = "Whoever gave you this task can make the call, or pass it on. Do what can be done without it, and \
+    then give in your answer the exact call: the tool, all of its arguments, and what it is for.";
+
 pub(super) const REPEATED: &str = "This call was already made in this conversation with the same arguments, and \
     its result has not changed. Do not repeat it: use the earlier result, or look elsewhere.";
 

@@ -134,7 +134,7 @@ pub(crate) struct Answering {
     /// Seconds that a call waits for a person while the stream of its run stays open. [default: 600]
     #[arg(long, env = "SLEUTH_DECISION_SECONDS", value_name = "SECONDS")]
     pub(crate) decision_seconds: Option<u64>,
-    /// Agents that a run may give parts of its work to, where a request does not speak of them. [default: 0]
+    /// Agents that a run may give parts of its work to, where a request does not speak of them; 0 for none. [default: 4]
     #[arg(long, env = "SLEUTH_SUBAGENTS", value_name = "N")]
     pub(crate) subagents: Option<u32>,
     /// Whether conversations that are too long for the model are compacted. [default: true]

@@ -114,13 +114,14 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
     let (mut started, mut waits) = (HashMap::new(), Vec::new());
     while let Some(event) = events.message().await? {
         let event: Event = event.try_into()?;
+        run.see(&event.agent, &event.kind);
+        report.usage = run.totals_of_all();
         if event.agent != AgentId::main() {
             progress.show_part(&event.kind);
             continue;
         }
         progress.show(&event.kind);
         report.add(&event);
-        run.apply(&event.kind);
         match event.kind {
             EventKind::RunFinished { answer, reason } => {
                 progress.end();
@@ -184,9 +185,6 @@ impl Report {
         if let EventKind::RunStarted(started) = &event.kind {
             self.run_id = event.run.as_str().to_owned();
             self.model.clone_from(&started.model);
-        }
-        if let EventKind::UsageReported(report) = &event.kind {
-            self.usage = report.totals;
         }
         if let EventKind::ToolStarted { call, description, .. } = &event.kind {
             self.tool_calls.push(serde_json::json!({

@@ -12,7 +12,7 @@ mod write;
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{LogId, Timestamp, ToolProfile};
+use domain::{LogId, Timestamp};
 use futures_util::StreamExt as _;
 use runtime::clock;
 use store::{Head, Lease, tail};
@@ -29,9 +29,9 @@ use super::{
     failure::{Cause, Disclosure},
     project::{Ending, Providers, TurnIds},
     record::Standing,
-    turn::{Doing, Following, Turn, conversation, given_to, home},
+    turn::{Doing, Following, Left, Turn, given_to},
 };
-use crate::runs::Refusal;
+use crate::runs::{Question, Refusal};
 use end::completed;
 
 /// Events of a run that are made into events of its session at a time.
@@ -163,20 +163,20 @@ impl Actor {
     async fn begin_run(&mut self) -> Result<(), store::Error> {
         let store = self.sessions.store();
         let before = self.turn.as_ref().map_or(0, |turn| turn.began_at.saturating_sub(1));
-        let history = match self.turn.as_ref().and_then(|turn| turn.run.clone()) {
-            Some(run) => match conversation(&*store, &run).await {
-                Err(store::Error::UnknownLog(_)) => self.sessions.remembered(&self.log, before).await?,
-                told => told?,
+        let Left { messages, home } = match self.turn.as_ref().and_then(|turn| turn.run.clone()) {
+            Some(run) => match Left::by(&*store, &run).await {
+                Err(store::Error::UnknownLog(_)) => {
+                    let messages = self.sessions.remembered(&self.log, before).await?;
+                    Left { messages, ..Left::default() }
+                }
+                left => left?,
             },
-            None => Vec::new(),
+            None => Left::default(),
         };
         let heard = self.heard(Turn::unheard).await?;
         let heard = heard.into_iter().map(|(_, message)| message).collect();
         let Some(turn) = &self.turn else { return Ok(()) };
-        let mut question = self.question(turn, history, heard);
-        if let (ToolProfile::Harness, Some(run)) = (question.profile, &turn.run) {
-            question.home = home(&*store, run).await?;
-        }
+        let question = Question { home, ..self.question(turn, messages, heard) };
         match self.sessions.runs().start(question).await {
             Ok(reading) => {
                 let run = reading.run().clone();

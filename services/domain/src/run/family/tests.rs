@@ -221,3 +221,56 @@ fn all_agents_share_the_ceilings_of_the_run() {
     run.see(&AgentId::sub(1), &used(13));
     assert_eq!(run.totals_of_all().tokens(), 20);
 }
+
+#[test]
+fn what_only_the_client_can_settle_is_for_the_agent_that_can_wait_for_it() {
+    let start = RunStarted { waits: false, ..start(Subagents { depth: 1, number: 1 }) };
+    let mut run = Run::new(limits());
+    let messages = vec![Message::text(Role::User, "why?")];
+    run.apply(&EventKind::RunStarted(RunStarted { messages, ..start.clone() }));
+    let mut family = Family::new(run, start.subagents);
+    let main = AgentId::main();
+    let says = |family: &mut Family, agent: &AgentId, step: Step, calls: &[&str]| {
+        let Some(Effect::CallModel { message, .. }) = step.effects.into_iter().last() else { panic!() };
+        let call =
+            |name: &&str| ToolCall { id: CallId::new(*name), name: (*name).into(), arguments: "{}".into() };
+        let mut reply = reply(0);
+        reply.message.tool_calls = calls.iter().map(call).collect();
+        family.step(agent, Input::ModelReplied { message, reply })
+    };
+    let begun = family.step(&main, Input::Begin).remove(0).step;
+    says(&mut family, &main, begun, &["agent"]);
+    let call = ToolCall { id: CallId::new("agent"), name: "agent".into(), arguments: "{}".into() };
+    family.step(&main, Input::Planned(vec![plan(&call, 1)]));
+    let started = family.start(&main, &call.id, "look", &start).remove(0);
+    let child = started.agent.clone();
+    let planned = says(&mut family, &child, started.step, &["ask", "client"]);
+    let Some(Effect::Plan(calls)) =
+        planned.into_iter().last().and_then(|last| last.step.effects.into_iter().last())
+    else {
+        panic!()
+    };
+    let approval = Approval {
+        reason: "It changes things.".into(),
+        command: String::new(),
+        target: String::new(),
+        effect: ToolEffect::Mutation,
+        prefixes: Vec::new(),
+        policy: String::new(),
+    };
+    let verdicts = [ToolVerdict::AskPerson(approval), ToolVerdict::AskClient];
+    let plans = calls.iter().zip(verdicts).map(|(call, verdict)| ToolPlan { verdict, ..plan(call, 1) });
+    let moves = family.step(&child, Input::Planned(plans.collect()));
+    let told: Vec<_> = moves[0]
+        .step
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            EventKind::ToolFinished { result, .. } => result.error.clone(),
+            _ => None,
+        })
+        .collect();
+    assert!(told[0].contains("It changes things. Whoever gave you this task"), "{told:?}");
+    assert!(told[1].contains("the client's"), "{told:?}");
+    assert!(matches!(moves[0].step.effects[..], [Effect::CallModel { .. }]), "it goes on");
+}
