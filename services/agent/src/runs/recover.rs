@@ -1,5 +1,7 @@
 //! Runs that another process left behind: taken over and driven on from their logs.
 
+mod patience;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     num::NonZeroUsize,
@@ -7,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{AgentId, Event, EventKind, Family, Input, LogId, Move, RunId, RunStarted, Timestamp};
+use domain::{AgentId, Event, EventKind, Family, Input, Limits, LogId, Move, RunId, RunStarted, Timestamp};
 use runtime::clock;
 use store::{Batch, BlobId, Lease, Store};
 use tokio::time::{Instant, interval};
@@ -16,6 +18,8 @@ use super::{
     Progress, Runs,
     table::{Full, Most},
 };
+use patience::Patience;
+
 use crate::{
     clusters::NotConnected,
     driver::{Driver, Form, Setup},
@@ -25,7 +29,8 @@ use crate::{
 
 /// How often this agent looks for runs whose agent is gone.
 const PERIOD: Duration = Duration::from_secs(1);
-/// How many it takes over at a time.
+/// How many it looks at, and how many of them it takes over at a time.
+const LOOKED_AT: usize = 1000;
 const AT_ONCE: usize = 16;
 /// Events that are read at a time.
 const PAGE: NonZeroUsize = NonZeroUsize::new(512).unwrap();
@@ -67,25 +72,44 @@ struct Left {
     position: u64,
 }
 
+impl Left {
+    /// How long ago it began.
+    fn age(&self) -> Duration {
+        let gone = clock::unix_nanos().saturating_sub(self.began.0);
+        Duration::from_nanos(u64::try_from(gone).unwrap_or(0))
+    }
+
+    /// Whether it could not answer any more if it went on.
+    fn is_too_late(&self) -> bool {
+        let Limits { wall_time, answer_time, .. } = self.started.setup.limits;
+        self.age() > wall_time.saturating_add(answer_time)
+    }
+}
+
 impl Runs {
     /// Looks for runs whose agent is gone until this one closes. Sessions that nobody works on are somebody else's.
     pub(crate) fn keep_recovering(self: &Arc<Self>, session: impl Fn(LogId) + Send + Sync + 'static) {
         let runs = Arc::clone(self);
         let closing = self.closing.clone();
         self.tasks.spawn(closing.run_until_cancelled_owned(async move {
-            let mut ticks = interval(PERIOD);
+            let (mut ticks, mut patience) = (interval(PERIOD), Patience::default());
             loop {
                 ticks.tick().await;
-                if let Err(error) = runs.recover(&session).await {
+                if let Err(error) = runs.recover(&session, &mut patience).await {
                     tracing::warn!(%error, "runs of lost agents cannot be looked for");
                 }
             }
         }));
     }
 
-    async fn recover(&self, session: &(impl Fn(LogId) + Sync)) -> Result<(), store::Error> {
+    async fn recover(
+        &self,
+        session: &(impl Fn(LogId) + Sync),
+        patience: &mut Patience,
+    ) -> Result<(), store::Error> {
         let owner = self.heart.beats().await?;
-        for log in self.log.abandoned(AT_ONCE).await? {
+        for log in patience.due(self.log.abandoned(LOOKED_AT).await?, AT_ONCE) {
+            patience.tried(log.clone());
             if is_session(&log) {
                 session(log);
                 continue;
@@ -115,6 +139,9 @@ impl Runs {
         tracing::info!(run = %left.id, position = left.position, "a run is taken over");
         match self.drive_on(&left).await {
             Err(Stuck::Impossible(why)) => Ok(self.give_up(left, why).await?),
+            Err(stuck) if left.is_too_late() && !matches!(stuck, Stuck::Store(_)) => {
+                Ok(self.give_up(left, stuck.to_string()).await?)
+            }
             driven => driven,
         }
     }
@@ -185,8 +212,7 @@ impl Runs {
         let seat = self
             .table
             .admit(&progress, Most { of_account: usize::MAX, of_key: usize::MAX, ..self.most() })?;
-        let gone = u64::try_from(clock::unix_nanos().saturating_sub(began.0)).unwrap_or(0);
-        let wall_time = limits.wall_time.saturating_sub(Duration::from_nanos(gone));
+        let wall_time = limits.wall_time.saturating_sub(left.age());
         let mut context = Context {
             run: id.clone(),
             account: started.account.clone(),

@@ -4,6 +4,7 @@
 mod hands;
 mod life;
 mod oracle;
+mod stuck;
 
 use std::collections::HashMap;
 
@@ -60,8 +61,7 @@ fn question(limits: Limits) -> Question {
 
 /// What can be told of a run that has ended. Of a change whose agent died over it, nobody may know whether it began.
 fn told(world: &World, log: &LogId) -> (Option<Outcome>, Vec<(Role, String)>) {
-    let read = world.store.read(log, 0, NonZeroUsize::new(100_000).unwrap());
-    let events = Builder::new_current_thread().build().unwrap().block_on(read).unwrap();
+    let events = world.reads(log);
     let positions: Vec<_> = events.iter().map(|event| event.position).collect();
     assert_eq!(positions, (1..=events.len() as u64).collect::<Vec<_>>(), "dense");
     let family = Family::fold(world.limits, events.iter().map(AsRef::as_ref));

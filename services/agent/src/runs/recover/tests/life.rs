@@ -1,8 +1,8 @@
 //! Agents that live, die and come back, by a clock that goes on only when all of them wait.
 
-use std::{cell::Cell, sync::Arc, time::Duration};
+use std::{cell::Cell, num::NonZeroUsize, sync::Arc, time::Duration};
 
-use domain::{Limits, LogId, RunId};
+use domain::{Event, Limits, LogId, RunId};
 use futures_util::StreamExt as _;
 use model::{Catalogue, Model, Settings};
 use store::{Memory, Store};
@@ -74,11 +74,17 @@ impl World {
         };
         Life { world: self, runtime, runs }
     }
+
+    /// The events of a log.
+    pub(super) fn reads(&self, log: &LogId) -> Vec<Arc<Event>> {
+        let read = self.store.read(log, 0, NonZeroUsize::MAX);
+        Builder::new_current_thread().build().unwrap().block_on(read).unwrap()
+    }
 }
 
 impl Life<'_> {
     /// Lets it live until something has happened.
-    fn until<T>(&self, happens: impl Future<Output = T>) -> T {
+    pub(super) fn until<T>(&self, happens: impl Future<Output = T>) -> T {
         self.runtime.block_on(async {
             advance(self.world.clock.get().saturating_duration_since(Instant::now())).await;
             let happened = timeout(ENOUGH, happens).await.expect("it happens");

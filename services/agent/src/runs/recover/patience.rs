@@ -1,0 +1,46 @@
+//! Logs that could not be worked on: each is left alone for a while, so that the others have their turn.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use domain::LogId;
+use tokio::time::Instant;
+
+/// How long one is left alone after its first failure, and at most.
+const FIRST: Duration = Duration::from_millis(500);
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// What was tried of late.
+#[derive(Debug, Default)]
+pub(super) struct Patience(HashMap<LogId, Tried>);
+
+#[derive(Debug)]
+struct Tried {
+    /// Not again before then.
+    again: Instant,
+    pause: Duration,
+}
+
+impl Patience {
+    /// Those that are to be tried now, at most so many, those first that were tried least. What is not asked about any
+    /// more is forgotten.
+    pub(super) fn due(&mut self, mut logs: Vec<LogId>, most: usize) -> Vec<LogId> {
+        let asked: HashSet<_> = logs.iter().collect();
+        self.0.retain(|log, _| asked.contains(log));
+        let now = Instant::now();
+        logs.retain(|log| self.0.get(log).is_none_or(|tried| tried.again <= now));
+        logs.sort_by_key(|log| self.0.get(log).map(|tried| tried.pause));
+        logs.truncate(most);
+        logs
+    }
+
+    /// It was tried: as long as it is asked about, that was in vain.
+    pub(super) fn tried(&mut self, log: LogId) {
+        let now = Instant::now();
+        let tried = self.0.entry(log).or_insert(Tried { again: now, pause: FIRST });
+        tried.again = now + tried.pause;
+        tried.pause = (tried.pause * 2).min(LONGEST);
+    }
+}
