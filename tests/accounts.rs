@@ -2,12 +2,18 @@
 
 #![cfg(test)]
 
+#[path = "accounts/administration.rs"]
+mod administration;
+#[path = "accounts/budgets.rs"]
+mod budgets;
 #[path = "accounts/doors.rs"]
 mod doors;
 #[path = "accounts/objects.rs"]
 mod objects;
 #[path = "accounts/sessions.rs"]
 mod sessions;
+#[path = "accounts/trail.rs"]
+mod trail;
 #[path = "accounts/world.rs"]
 mod world;
 
@@ -251,74 +257,6 @@ async fn robusta_asks_for_an_approval_and_goes_on_with_it() {
     }
     let allowed = trail.iter().find(|entry| entry["kind"] == "allowed").unwrap();
     assert_eq!((&allowed["by"], &allowed["cluster"]), (&json!(world.victim_id), &json!("lab")), "{allowed}");
-    for (filter, expected) in [
-        ("kinds=asked,ended", &["asked", "ended"][..]),
-        ("kinds=allowed&cluster=lab", &["allowed"]),
-        ("cluster=elsewhere", &[]),
-        ("principal=nobody", &[]),
-        ("until=2020-01-01T00:00:00Z", &[]),
-        ("since=2020-01-01T00:00:00Z&kinds=closed", &["closed"]),
-    ] {
-        let found = world.audit(&format!("acme&{filter}")).await;
-        let kinds: BTreeSet<_> = found.iter().map(|entry| entry["kind"].as_str().unwrap()).collect();
-        assert_eq!(kinds, expected.iter().copied().collect(), "{filter}");
-    }
-    let bad = world.get_as_admin("/api/admin/audit?kinds=nonsense").await;
-    assert_eq!(bad, 400);
-}
-
-#[tokio::test]
-async fn keys_end_and_rotate_while_the_server_runs() {
-    let world = World::start().await;
-    let made = world.sleuth_keys(&["create", "--account", "acme", "--name", "ci"]).await;
-    let (id, old) = (made["id"].as_str().unwrap(), made["secret"].as_str().unwrap());
-    assert_eq!(world.status("/api/model", old).await, 200);
-    let new = world.sleuth_keys(&["rotate", id]).await;
-    let new_key = new["secret"].as_str().unwrap();
-    assert_eq!(
-        (world.status("/api/model", old).await, world.status("/api/model", new_key).await),
-        (200, 200)
-    );
-    world.sleuth_keys(&["revoke", id]).await;
-    assert_eq!(
-        (world.status("/api/model", old).await, world.status("/api/model", new_key).await),
-        (401, 200)
-    );
-    let listed = world.sleuth_keys(&["list", "--account", "acme"]).await;
-    assert!(!listed.to_string().contains(new_key), "a key is seen once");
-
-    let admin = world.admin(Method::GET, "/api/admin/accounts", &Value::Null).await;
-    assert_eq!(admin.0, 200);
-    let off = json!({ "disabled": true });
-    assert_eq!(world.admin(Method::PATCH, "/api/admin/accounts/acme", &off).await.0, 200);
-    assert_eq!(world.status("/api/model", new_key).await, 401);
-}
-
-#[tokio::test]
-async fn a_key_that_comes_too_often_is_told_when_to_come_back() {
-    let world = World::with(&["--key-rate", "3"]).await;
-    for _ in 0..3 {
-        assert_eq!(world.status("/api/model", &world.victim).await, 200);
-    }
-    let refused = world.get("/api/model", &world.victim).await;
-    assert_eq!(refused.status(), 429);
-    let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
-    assert!((1..=60).contains(&wait), "{wait}");
-    assert_eq!(world.status("/api/model", &world.reader).await, 200, "another key has its own rate");
-}
-
-#[tokio::test]
-async fn a_key_has_a_number_of_runs_at_a_time() {
-    let world = World::with(&["--max-key-runs", "1"]).await;
-    let hanging = json!({ "ask": r#"what FAKE_LLM{"hang": true}"#, "stream": true });
-    let going_on = world.send(Method::POST, "/api/chat", &world.victim, &hanging, &[]).await;
-    assert_eq!(going_on.status(), 200);
-    let one_more = json!({ "ask": "what FAKE_LLM{}" });
-    let refused = world.send(Method::POST, "/api/chat", &world.victim, &one_more, &[]).await;
-    assert_eq!(refused.status(), 429);
-    assert!(refused.headers().contains_key("retry-after"), "{:?}", refused.headers());
-    let other = world.send(Method::POST, "/api/chat", &world.limited, &one_more, &[]).await;
-    assert_eq!(other.status(), 200, "another key of the account has its own");
 }
 
 /// Prints nothing: what a door is called is enough.

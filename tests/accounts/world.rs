@@ -75,8 +75,10 @@ impl World {
         ];
         program(&data, &["accounts", "disable", "gone"], &[]).await;
         let openai = ScriptedOpenAi::start().await.unwrap();
-        let list =
-            format!("gpt:\n  model: openai/gpt-4.1\n  api_key: sk-test\n  base_url: {}\n", openai.url());
+        let model = |name: &str, id: &str| {
+            format!("{name}:\n  model: openai/{id}\n  api_key: sk-test\n  base_url: {}\n", openai.url())
+        };
+        let list = model("gpt", "gpt-4.1") + &model("small", "gpt-4.1-mini");
         let mut start = Start::serve().models(&list).unwrap().env("SLEUTH_DATA_DIR", data.path());
         for flag in ["--require-keys", "--cluster-name", "lab"].iter().chain(flags) {
             start = start.arg(flag);
@@ -202,22 +204,37 @@ impl World {
         self.status(path, &self.admin).await
     }
 
-    pub(crate) async fn audit(&self, account: &str) -> Vec<Value> {
-        let lines =
-            self.get(&format!("/api/admin/audit?account={account}"), &self.admin).await.text().await.unwrap();
-        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    /// The trail over HTTP, as a query narrows it down.
+    pub(crate) async fn audit(&self, query: &str) -> Vec<Value> {
+        let path = format!("/api/admin/audit?account={query}");
+        lines(&self.get(&path, &self.admin).await.text().await.unwrap())
     }
 
-    /// `sleuth keys`, beside the running server.
-    pub(crate) async fn sleuth_keys(&self, arguments: &[&str]) -> Value {
-        let all = [&["keys"], arguments].concat();
+    /// The same by `sleuth audit`, as flags do.
+    pub(crate) async fn audit_by_command(&self, flags: &[&str]) -> Vec<Value> {
         let server = self.sleuth.grpc().unwrap();
-        program(&self.data, &all, &[("SLEUTH_SERVER", &server), ("SLEUTH_API_KEY", &self.admin)]).await
+        let variables = [("SLEUTH_SERVER", server.as_str()), ("SLEUTH_API_KEY", &self.admin)];
+        lines(&said(&self.data, &[&["audit"], flags].concat(), &variables).await)
     }
+
+    /// What a command of an administrator says, beside the running server.
+    pub(crate) async fn operator(&self, arguments: &[&str]) -> Value {
+        let server = self.sleuth.grpc().unwrap();
+        program(&self.data, arguments, &[("SLEUTH_SERVER", &server), ("SLEUTH_API_KEY", &self.admin)]).await
+    }
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Runs the program and reads the JSON that it prints.
 async fn program(data: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> Value {
+    serde_json::from_str(&said(data, arguments, variables).await).unwrap()
+}
+
+/// What the program prints.
+async fn said(data: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> String {
     let arguments = arguments.iter().chain(&["--json"]).map(OsString::from);
     let mut start = Start::new(arguments).env("SLEUTH_DATA_DIR", data.path());
     for (name, value) in variables {
@@ -225,7 +242,7 @@ async fn program(data: &TempDir, arguments: &[&str], variables: &[(&str, &str)])
     }
     let output = start.command().unwrap().output().await.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).unwrap()
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// The events of a stream.

@@ -56,6 +56,10 @@ struct AccountJson {
     default_model: String,
     created_at: Option<String>,
     disabled_at: Option<String>,
+    daily_tokens: Option<u64>,
+    daily_cost_usd: Option<f64>,
+    tokens_today: u64,
+    cost_usd_today: f64,
 }
 
 impl From<Account> for AccountJson {
@@ -66,6 +70,10 @@ impl From<Account> for AccountJson {
             default_model: account.default_model,
             created_at: account.created_at.map(|at| at.to_string()),
             disabled_at: account.disabled_at.map(|at| at.to_string()),
+            daily_tokens: account.daily_tokens,
+            daily_cost_usd: account.daily_cost_usd,
+            tokens_today: account.tokens_today,
+            cost_usd_today: account.cost_usd_today,
         }
     }
 }
@@ -131,6 +139,8 @@ struct NewAccount {
     id: String,
     name: String,
     default_model: String,
+    daily_tokens: Option<u64>,
+    daily_cost_usd: Option<f64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -139,6 +149,9 @@ struct AccountChange {
     name: Option<String>,
     default_model: Option<String>,
     disabled: Option<bool>,
+    /// Zero takes a ceiling away.
+    daily_tokens: Option<u64>,
+    daily_cost_usd: Option<f64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -186,8 +199,8 @@ async fn create_account(
     State(shared): State<Arc<Shared>>,
     asked: Request,
 ) -> Result<impl IntoResponse, Problem> {
-    let NewAccount { id, name, default_model } = read(asked, &shared).await?;
-    let new = CreateAccountRequest { id, name, default_model };
+    let NewAccount { id, name, default_model, daily_tokens, daily_cost_usd } = read(asked, &shared).await?;
+    let new = CreateAccountRequest { id, name, default_model, daily_tokens, daily_cost_usd };
     let made = within(shared.upstream.accounts().create_account(request(new, DEADLINE))).await?;
     let account = AccountJson::from(made.into_inner().account.unwrap_or_default());
     Ok((StatusCode::CREATED, Json(account)))
@@ -200,8 +213,9 @@ async fn update_account(
     asked: Request,
 ) -> Answer<AccountJson> {
     let id = segment(id)?;
-    let AccountChange { name, default_model, disabled } = read(asked, &shared).await?;
-    let change = UpdateAccountRequest { id, name, default_model, disabled };
+    let AccountChange { name, default_model, disabled, daily_tokens, daily_cost_usd } =
+        read(asked, &shared).await?;
+    let change = UpdateAccountRequest { id, name, default_model, disabled, daily_tokens, daily_cost_usd };
     let changed = within(shared.upstream.accounts().update_account(request(change, DEADLINE))).await?;
     Ok(Json(changed.into_inner().account.unwrap_or_default().into()))
 }

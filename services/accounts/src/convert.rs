@@ -1,7 +1,7 @@
 //! Accounts and keys between the store, the wire, and refusals as statuses.
 
 use domain::Timestamp;
-use store::{Account, Credential, CredentialKind, DEFAULT_ACCOUNT};
+use store::{Account, Budget, Credential, CredentialKind, DEFAULT_ACCOUNT};
 use tonic::{Code, Status};
 use wire::account as pb;
 
@@ -14,7 +14,25 @@ pub(crate) fn account(account: Account) -> pb::Account {
         default_model: account.default_model,
         created_at: Some(account.created).filter(|at| at.0 > 0).map(wire::time),
         disabled_at: account.disabled.map(wire::time),
+        daily_tokens: account.budget.tokens,
+        daily_cost_usd: account.budget.cost_usd,
+        tokens_today: account.spent.tokens,
+        cost_usd_today: account.spent.cost_usd,
     }
+}
+
+/// What is said of a budget: what is unset stays, and zero takes a ceiling away.
+pub(crate) fn budget(
+    tokens: Option<u64>,
+    cost_usd: Option<f64>,
+) -> Result<impl FnOnce(Budget) -> Budget, Status> {
+    if cost_usd.is_some_and(|cost| !cost.is_finite() || cost < 0.0) {
+        return Err(Status::invalid_argument("daily_cost_usd: it is no price"));
+    }
+    Ok(move |before: Budget| Budget {
+        tokens: tokens.or(before.tokens).filter(|most| *most > 0),
+        cost_usd: cost_usd.or(before.cost_usd).filter(|most| *most > 0.0),
+    })
 }
 
 pub(crate) fn key(key: Credential) -> pb::Key {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::Timestamp;
 use futures_util::stream::BoxStream;
 use runtime::scope::{Scope, Scopes};
-use store::Account;
+use store::{Account, Budget, Spent};
 use tonic::{Request, Response, Status};
 use wire::{
     account::{
@@ -54,8 +54,18 @@ impl Accounts for Service {
         &self,
         request: Request<CreateAccountRequest>,
     ) -> Result<Response<CreateAccountResponse>, Status> {
-        let CreateAccountRequest { id, name, default_model } = request.into_inner();
-        let account = Account { id, name, default_model, created: now(), disabled: None };
+        let CreateAccountRequest { id, name, default_model, daily_tokens, daily_cost_usd } =
+            request.into_inner();
+        let budget = convert::budget(daily_tokens, daily_cost_usd)?(Budget::default());
+        let account = Account {
+            id,
+            name,
+            default_model,
+            created: now(),
+            disabled: None,
+            budget,
+            spent: Spent::default(),
+        };
         let account = convert::account(self.registry.create_account(account).await?);
         Ok(Response::new(CreateAccountResponse { account: Some(account) }))
     }
@@ -64,10 +74,13 @@ impl Accounts for Service {
         &self,
         request: Request<UpdateAccountRequest>,
     ) -> Result<Response<UpdateAccountResponse>, Status> {
-        let UpdateAccountRequest { id, name, default_model, disabled } = request.into_inner();
+        let UpdateAccountRequest { id, name, default_model, disabled, daily_tokens, daily_cost_usd } =
+            request.into_inner();
+        let budget = convert::budget(daily_tokens, daily_cost_usd)?;
         let change = |account: &mut Account| {
             account.name = name.unwrap_or_else(|| account.name.clone());
             account.default_model = default_model.unwrap_or_else(|| account.default_model.clone());
+            account.budget = budget(account.budget);
             account.disabled = match disabled {
                 Some(true) => account.disabled.or_else(|| Some(now())),
                 Some(false) => None,

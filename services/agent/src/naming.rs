@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{Message, Role};
+use domain::{Message, Role, Usage};
 use futures_util::StreamExt as _;
 use model::{Delta, Model, Request};
 use tokio::time::timeout;
@@ -14,8 +14,9 @@ const READ: usize = 16 << 10;
 /// What it says where the text is about none of them.
 const NONE: &str = "none";
 
-/// The cluster that a model takes a text to be about. The text may say anything: what is not a name is nothing.
-pub(crate) async fn name(model: &dyn Model, text: &str, among: &[String]) -> Option<String> {
+/// The cluster that a model takes a text to be about, and what it took to know. The text may say anything: what is not
+/// a name is nothing.
+pub(crate) async fn name(model: &dyn Model, text: &str, among: &[String]) -> (Option<String>, Usage) {
     let text = &text[..text.floor_char_boundary(READ)];
     let names = among.iter().map(|name| format!("- {name}")).collect::<Vec<_>>().join("\n");
     let system = format!(
@@ -25,24 +26,24 @@ pub(crate) async fn name(model: &dyn Model, text: &str, among: &[String]) -> Opt
     );
     let messages = vec![Message::text(Role::User, text)];
     let asked = said(model, Request { system, messages, ..Request::default() });
-    let said = match timeout(TIME, asked).await {
+    let (said, usage) = match timeout(TIME, asked).await {
         Ok(Ok(said)) => said,
         Ok(Err(error)) => {
             tracing::info!(%error, "no model says which cluster a question is about");
-            return None;
+            return (None, Usage::default());
         }
-        Err(_) => return None,
+        Err(_) => return (None, Usage::default()),
     };
     let said = said.trim().trim_matches(['`', '"', '\'', '.']);
-    among.iter().find(|name| *name == said).cloned()
+    (among.iter().find(|name| *name == said).cloned(), usage)
 }
 
-async fn said(model: &dyn Model, request: Request) -> Result<String, model::Error> {
+async fn said(model: &dyn Model, request: Request) -> Result<(String, Usage), model::Error> {
     let mut deltas = model.call(request).await?;
     while let Some(delta) = deltas.next().await {
         if let Delta::Done(reply) = delta? {
-            return Ok(reply.message.joined_text());
+            return Ok((reply.message.joined_text(), reply.usage));
         }
     }
-    Ok(String::new())
+    Ok((String::new(), Usage::default()))
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use domain::Timestamp;
 
-use crate::{Error, error::check_name};
+use crate::{Budget, Error, Spent, error::check_name};
 
 /// The account that every store has.
 pub const DEFAULT_ACCOUNT: &str = "default";
@@ -14,7 +14,7 @@ pub trait Accounts: Send + Sync + 'static {
     /// Adds an account. False if there is one with its id.
     async fn add_account(&self, account: Account) -> Result<bool, Error>;
 
-    /// Replaces what is known of an account. False if there is none with its id.
+    /// Replaces what is known of an account, but for what it has spent. False if there is none with its id.
     async fn change_account(&self, account: Account) -> Result<bool, Error>;
 
     /// An account.
@@ -22,6 +22,9 @@ pub trait Accounts: Send + Sync + 'static {
 
     /// All accounts, in the order of their ids.
     async fn accounts(&self) -> Result<Vec<Account>, Error>;
+
+    /// Counts what an account has spent beside its logs. It need not exist.
+    async fn spend(&self, account: &str, spent: Spent) -> Result<(), Error>;
 
     /// Adds a credential. False if its account does not exist.
     async fn add_credential(&self, credential: Credential) -> Result<bool, Error>;
@@ -50,7 +53,7 @@ pub trait Accounts: Send + Sync + 'static {
 }
 
 /// Whom everything belongs to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Account {
     /// Its id. It is no secret.
     pub id: String,
@@ -62,6 +65,10 @@ pub struct Account {
     pub created: Timestamp,
     /// When it was switched off: none of its credentials counts.
     pub disabled: Option<Timestamp>,
+    /// What it may spend in a day.
+    pub budget: Budget,
+    /// What it has spent today.
+    pub spent: Spent,
 }
 
 /// Something that proves that its bearer may act for an account.
@@ -125,6 +132,8 @@ impl Account {
             default_model: String::new(),
             created: Timestamp(0),
             disabled: None,
+            budget: Budget::default(),
+            spent: Spent::default(),
         }
     }
 

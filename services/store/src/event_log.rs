@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use domain::{Event, LogId};
 use tokio::sync::watch;
 
-use crate::{Error, OwnerId, State, error::check_name};
+use crate::{Error, OwnerId, Spent, State, error::check_name};
 
 /// The events of all logs, each log's in order and without gaps. A log has one owner, which numbers its events.
 #[async_trait]
@@ -142,18 +142,26 @@ pub struct Batch {
     pub events: Vec<Event>,
     /// The inbox up to this entry is in the log, with these events.
     pub taken: Option<u64>,
+    /// What the account has spent for these events.
+    pub spent: Spent,
 }
 
 impl Batch {
     /// Events that follow a position.
     pub fn new(expected: u64, events: Vec<Event>) -> Self {
-        Self { expected, events, taken: None }
+        Self { expected, events, ..Self::default() }
     }
 
     /// These events are what became of the inbox up to an entry: whoever owns the log next begins after it.
     #[must_use]
     pub fn taking(self, entry: u64) -> Self {
         Self { taken: Some(entry), ..self }
+    }
+
+    /// These events tell of what was spent: it is counted with them, once.
+    #[must_use]
+    pub fn costing(self, spent: Spent) -> Self {
+        Self { spent, ..self }
     }
 
     /// How the log stands after these events, if they say anything of it.

@@ -8,7 +8,7 @@
 //! * [`Inbox`]: what others tell the owner of a log
 //! * [`Blobs`]: large bodies beside a log
 //! * [`Catalog`]: the logs there are, and which of them go
-//! * [`Accounts`]: whom logs belong to, and the credentials that prove it
+//! * [`Accounts`]: whom logs belong to, and the credentials that prove it; [`Budget`]: what they may spend
 //! * [`follow`], [`tail`]: readers of a log, and of a run, from any position, without gap or repeat
 //! * [`Memory`]: a store that ends with its process
 //! * [`Sqlite`]: a store in a directory, for one process
@@ -16,6 +16,7 @@
 
 mod accounts;
 mod blobs;
+mod budget;
 mod catalog;
 mod error;
 mod event_log;
@@ -34,6 +35,7 @@ mod tail;
 
 pub use accounts::{Account, Accounts, Credential, CredentialKind, DEFAULT_ACCOUNT};
 pub use blobs::{BlobId, Blobs};
+pub use budget::{Budget, Spent, until_tomorrow};
 pub use catalog::{Catalog, Entry, Query, Retention};
 pub use error::Error;
 pub use event_log::{Batch, Creation, EventLog, Head, Idempotency, Kind, Lease, Meta, NewLog};

@@ -15,11 +15,11 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{
     AgentId, Before, Effect, Event, Family, Input, LogId, Message, MessageId, Move, Outcome, Permission,
-    Role, Run, RunStarted, SummaryRequest, Timestamp, ToolCall,
+    Role, Run, RunStarted, SummaryRequest, Timestamp, ToolCall, Totals,
 };
 use model::{Model, ToolSpec};
 use runtime::clock;
-use store::{Batch, Lease, Store};
+use store::{Batch, Lease, Spent, Store};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::Instrument as _;
@@ -84,6 +84,8 @@ pub(crate) struct Driver {
     setup: Setup,
     family: Family,
     position: u64,
+    /// What of the run's spending is counted.
+    counted: Totals,
     inputs: Inputs,
     /// What goes on for each agent.
     work: HashMap<AgentId, Work>,
@@ -100,8 +102,8 @@ impl Driver {
     pub(crate) fn new(setup: Setup, family: Family, position: u64) -> Self {
         let mail = Mail::new(Arc::clone(&setup.log), setup.lease.log().clone());
         let (inputs, work) = (Inputs::new(), HashMap::new());
-        let code = Code::default();
-        Self { setup, family, position, inputs, work, mail, code, takes_over: false }
+        let (code, counted) = (Code::default(), family.main().totals_of_all());
+        Self { setup, family, position, counted, inputs, work, mail, code, takes_over: false }
     }
 
     /// The same where the agent works by code, over this input.
@@ -275,9 +277,11 @@ impl Driver {
             })
             .collect();
         let last = self.position + events.len() as u64;
+        let totals = self.family.main().totals_of_all();
         let batch = Batch::new(self.position, events).taking(self.mail.taken());
+        let batch = batch.costing(spent(self.counted, totals));
         self.setup.log.append(&self.setup.lease, batch).await?;
-        self.position = last;
+        (self.position, self.counted) = (last, totals);
         self.setup.progress.update(self.family.main(), last);
         Ok(())
     }
@@ -407,6 +411,14 @@ impl Driver {
         }
         let others = self.setup.specs.iter().filter(|spec| !self.setup.tools.starts_agents(&spec.name));
         others.cloned().collect()
+    }
+}
+
+/// What was spent between two times.
+fn spent(before: Totals, now: Totals) -> Spent {
+    Spent {
+        tokens: now.tokens().saturating_sub(before.tokens()),
+        cost_usd: (now.cost_usd - before.cost_usd).max(0.0),
     }
 }
 

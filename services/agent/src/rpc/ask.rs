@@ -210,6 +210,11 @@ pub(super) fn refused(refusal: &Refusal) -> Status {
         | Refusal::NothingToDo => Status::invalid_argument(text),
         Refusal::OtherRequest => Status::already_exists(text),
         Refusal::TooMany(_) => Status::resource_exhausted(text),
+        Refusal::OverBudget(over) => {
+            let mut status = Status::resource_exhausted(text);
+            status.metadata_mut().insert(wire::RETRY_AFTER, over.seconds().into());
+            status
+        }
         Refusal::Cluster(_) => Status::not_found(text),
         Refusal::Executor(_) => {
             let mut status = Status::unavailable(text);

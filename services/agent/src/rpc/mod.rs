@@ -6,7 +6,7 @@ mod sessions;
 
 use std::sync::Arc;
 
-use domain::{Message, Part, Role, RunId, ToolProfile};
+use domain::{Limits, Message, Part, Role, RunId, ToolProfile};
 use futures_util::{StreamExt as _, stream::BoxStream};
 use store::tail;
 use tonic::{Request, Response, Status};
@@ -176,11 +176,16 @@ impl agent_server::Agent for Service {
     ) -> Result<Response<NameClusterResponse>, Status> {
         let NameClusterRequest { caller, text, clusters, model } =
             received(request, |asked| &mut asked.caller);
+        let account = account(caller.as_ref()).to_owned();
         let usual = caller.map(|caller| caller.default_model);
         let model = [Some(model), usual].into_iter().flatten().find(|name| !name.is_empty());
         let found = match self.runs.models().get(model.as_deref()) {
             Ok(model) if self.runs.config().name_clusters && model.info().provider != "builtin" => {
-                naming::name(&*model, &text, &clusters).await
+                let limits = self.runs.within_budget(&account, Limits::default()).await;
+                limits.map_err(|refusal| ask::refused(&refusal))?;
+                let (named, usage) = naming::name(&*model, &text, &clusters).await;
+                self.runs.spend(&account, usage).await;
+                named
             }
             // The question itself says what is wrong with the model's name.
             Ok(_) | Err(_) => None,

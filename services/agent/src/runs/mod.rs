@@ -1,6 +1,7 @@
 //! Runs as objects: started, listed, watched, cancelled.
 
 mod audience;
+mod budget;
 mod decided;
 mod found;
 mod handover;

@@ -8,7 +8,7 @@ use domain::{
 use model::UnknownModel;
 use store::Idempotency;
 
-use super::{Brought, table::Full};
+use super::{Brought, budget::OverBudget, table::Full};
 use crate::{
     clusters::NotConnected,
     driver::Form,
@@ -107,6 +107,8 @@ pub(crate) enum Refusal {
     OtherRequest,
     #[error(transparent)]
     TooMany(#[from] Full),
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
     #[error("this agent is shutting down")]
     ShuttingDown,
     #[error("the run could not be written to its log: {0}")]

@@ -43,6 +43,7 @@ impl Runs {
         if !is_asked && settled.is_empty() {
             return Err(Refusal::NothingToDo);
         }
+        question.limits = self.within_budget(&question.account, question.limits).await?;
         let (tools, clusters) = self.reached(&mut question)?;
         let offer = tools.offer(question.profile).await?;
         let result_tokens = self.tool_result_tokens(model.info().context_window);

@@ -47,6 +47,7 @@ impl Disclosure {
 pub(super) enum Cause {
     RateLimited { retry_after: Option<Duration> },
     QuotaExhausted,
+    OverBudget,
     Misconfigured,
     Unavailable,
     TooLarge,
@@ -75,6 +76,7 @@ impl From<&Refusal> for Cause {
     fn from(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::Model(_) => Self::NoModel,
+            Refusal::OverBudget(_) => Self::OverBudget,
             Refusal::Executor(_)
             | Refusal::Cluster(_)
             | Refusal::TooMany(_)
@@ -105,6 +107,7 @@ impl Cause {
         match self {
             Self::RateLimited { .. } => "provider_rate_limited",
             Self::QuotaExhausted => "provider_quota_exhausted",
+            Self::OverBudget => "budget_exhausted",
             Self::Misconfigured => "provider_misconfigured",
             Self::Unavailable => "provider_unavailable",
             Self::TooLarge => "request_too_large",
@@ -129,6 +132,7 @@ impl Cause {
                 "The model's provider takes no more requests at the moment. Try again later."
             }
             Self::QuotaExhausted => "Nothing is left of what this server may have of the model's provider.",
+            Self::OverBudget => "The account has spent its budget of today. Try again tomorrow.",
             Self::Misconfigured => "The model's provider does not accept this server's credentials.",
             Self::Unavailable => "The model does not answer at the moment. Try again later.",
             Self::TooLarge => "The conversation is too long for the model. Begin a new session.",

@@ -46,8 +46,10 @@ pub(crate) enum AccountsCommand {
         /// The model that answers its questions that name none.
         #[arg(long, default_value = "", value_name = "NAME")]
         default_model: String,
+        #[command(flatten)]
+        budget: Budget,
     },
-    /// Give an account another name or default model.
+    /// Give an account another name, default model or budget.
     Update {
         /// Its id.
         id: String,
@@ -57,6 +59,8 @@ pub(crate) enum AccountsCommand {
         /// The model that answers its questions that name none; empty for the server's default.
         #[arg(long, value_name = "NAME")]
         default_model: Option<String>,
+        #[command(flatten)]
+        budget: Budget,
     },
     /// Switch an account off: none of its keys counts.
     Disable {
@@ -68,6 +72,17 @@ pub(crate) enum AccountsCommand {
         /// Its id.
         id: String,
     },
+}
+
+/// What an account may spend.
+#[derive(Debug, Args)]
+pub(crate) struct Budget {
+    /// Tokens that its runs may use in a day (UTC); then it is not answered until the next. 0 for no ceiling.
+    #[arg(long, value_name = "N")]
+    pub(crate) daily_tokens: Option<u64>,
+    /// US dollars that they may cost in a day. 0 for no ceiling.
+    #[arg(long, value_name = "USD")]
+    pub(crate) daily_cost: Option<f64>,
 }
 
 /// `sleuth keys`.

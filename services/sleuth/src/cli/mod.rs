@@ -15,9 +15,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub(crate) use administering::{Accounts, AccountsCommand, Administer, Audit, Keys, KeysCommand};
+pub(crate) use administering::{Accounts, AccountsCommand, Administer, Audit, Budget, Keys, KeysCommand};
 pub(crate) use asking::{Ask, Client, Mode, Runs, RunsCommand, Server};
-pub(crate) use options::{Access, Answering, Data, Http, Links, Rates, Storage, Tls};
+pub(crate) use options::{Access, Answering, Data, Grpc, Http, Links, Rates, Storage, Tls};
 pub(crate) use serving::{Agent, Executor, Gateway, Serve};
 
 /// Finds out why something is broken: reasons with a language model, looks with read-only kubectl and bash, and

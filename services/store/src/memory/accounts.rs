@@ -1,24 +1,30 @@
 //! Accounts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use async_trait::async_trait;
 use domain::Timestamp;
 
 use super::Memory;
-use crate::{Account, Accounts, Credential, Error};
+use crate::{Account, Accounts, Credential, Error, Spent, budget::day, catalog::now};
 
 #[derive(Debug)]
 pub(super) struct Known {
     accounts: BTreeMap<String, Account>,
     /// In the order of their creation.
     credentials: Vec<Credential>,
+    /// The day on which an account has spent something last, and what.
+    spent: HashMap<String, (i64, Spent)>,
 }
 
 impl Default for Known {
     fn default() -> Self {
         let default = Account::default_one();
-        Self { accounts: [(default.id.clone(), default)].into(), credentials: Vec::new() }
+        Self {
+            accounts: [(default.id.clone(), default)].into(),
+            credentials: Vec::new(),
+            spent: HashMap::new(),
+        }
     }
 }
 
@@ -29,6 +35,22 @@ impl Known {
             self.credentials.push(credential);
         }
         known
+    }
+
+    fn account(&self, account: &Account) -> Account {
+        Account { spent: self.spent_today(&account.id), ..account.clone() }
+    }
+
+    fn spent_today(&self, account: &str) -> Spent {
+        let today = self.spent.get(account).filter(|(last, _)| *last == day(now()));
+        today.map(|(_, spent)| *spent).unwrap_or_default()
+    }
+
+    pub(super) fn spend(&mut self, account: &str, spent: Spent) {
+        if !spent.is_nothing() {
+            let spent = self.spent_today(account).and(spent);
+            self.spent.insert(account.to_owned(), (day(now()), spent));
+        }
     }
 
     fn find(&mut self, id: &str) -> Option<&mut Credential> {
@@ -62,11 +84,18 @@ impl Accounts for Memory {
     }
 
     async fn account(&self, id: &str) -> Result<Option<Account>, Error> {
-        Ok(self.known().accounts.get(id).cloned())
+        let known = self.known();
+        Ok(known.accounts.get(id).map(|account| known.account(account)))
     }
 
     async fn accounts(&self) -> Result<Vec<Account>, Error> {
-        Ok(self.known().accounts.values().cloned().collect())
+        let known = self.known();
+        Ok(known.accounts.values().map(|account| known.account(account)).collect())
+    }
+
+    async fn spend(&self, account: &str, spent: Spent) -> Result<(), Error> {
+        self.known().spend(account, spent);
+        Ok(())
     }
 
     async fn add_credential(&self, credential: Credential) -> Result<bool, Error> {

@@ -139,8 +139,9 @@ impl EventLog for Memory {
     async fn append(&self, lease: &Lease, batch: Batch) -> Result<(), Error> {
         let mut logs = self.lock();
         let log = logs.get_mut(&lease.log)?;
-        let rested = log.rests();
+        let (rested, spent) = (log.rests(), batch.spent);
         log.append(lease, batch)?;
+        self.known().spend(&log.entry.meta.account, spent);
         if log.rests() && !rested {
             logs.sweep(self.keep);
         }

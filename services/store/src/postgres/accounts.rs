@@ -3,16 +3,24 @@
 use async_trait::async_trait;
 use deadpool_postgres::{GenericClient, Object};
 use domain::Timestamp;
-use tokio_postgres::Row;
+use tokio_postgres::{Row, types::ToSql};
 
 use super::{Postgres, failure::Failure};
 use crate::{
-    Account, Accounts, Credential, Error,
+    Account, Accounts, Budget, Credential, Error, Spent,
     accounts::{joined, split},
+    budget::day,
+    catalog::now,
     sql,
 };
 
-const ACCOUNT: &str = "SELECT id, name, default_model, created, disabled FROM sleuth.accounts";
+/// Takes the day as `$1`.
+const ACCOUNT: &str =
+    "SELECT id, name, default_model, created, disabled, daily_tokens, daily_cost, tokens, cost
+    FROM sleuth.accounts, LATERAL (
+        SELECT coalesce(sum(tokens), 0)::int8 AS tokens, coalesce(sum(cost), 0)::float8 AS cost
+        FROM sleuth.spending WHERE account = id AND day >= $1
+    ) spent";
 const CREDENTIAL: &str =
     "SELECT id, account, kind, digest, name, scopes, clusters, created, expires, revoked, used
                           FROM sleuth.credentials";
@@ -25,8 +33,8 @@ impl Accounts for Postgres {
         let add = |client: Object, again: bool| async move {
             let added = set(
                 &client,
-                "INSERT INTO sleuth.accounts (id, name, default_model, created, disabled)
-                 VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
+                "INSERT INTO sleuth.accounts (id, name, default_model, created, disabled, daily_tokens, daily_cost)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING",
                 account,
             );
             // What was tried before may be what is in the way.
@@ -41,7 +49,9 @@ impl Accounts for Postgres {
         let change = |client: Object, _| async move {
             set(
                 &client,
-                "UPDATE sleuth.accounts SET name = $2, default_model = $3, created = $4, disabled = $5 WHERE id = $1",
+                "UPDATE sleuth.accounts SET name = $2, default_model = $3, created = $4, disabled = $5,
+                     daily_tokens = $6, daily_cost = $7
+                 WHERE id = $1",
                 account,
             )
             .await
@@ -56,9 +66,19 @@ impl Accounts for Postgres {
     async fn accounts(&self) -> Result<Vec<Account>, Error> {
         let list = |client: Object, _| async move {
             let select = client.prepare_cached(&format!("{ACCOUNT} ORDER BY id COLLATE \"C\"")).await?;
-            client.query(&select, &[]).await?.iter().map(account).collect()
+            client.query(&select, &[&day(now())]).await?.iter().map(account).collect()
         };
         self.database.run(list).await
+    }
+
+    async fn spend(&self, account: &str, spent: Spent) -> Result<(), Error> {
+        let spend = |client: Object, _| async move {
+            let insert = client.prepare_cached(&spending("VALUES ($1, $2, $3, $4, $5)")).await?;
+            let (tokens, cost) = (sql::int(spent.tokens), spent.cost_usd);
+            client.execute(&insert, &[&account, &self.part, &day(now()), &tokens, &cost]).await?;
+            Ok(())
+        };
+        self.database.run(spend).await
     }
 
     async fn add_credential(&self, credential: Credential) -> Result<bool, Error> {
@@ -129,16 +149,28 @@ impl Accounts for Postgres {
     }
 }
 
+/// Counts rows of an account, a part, a day, tokens and costs.
+pub(super) fn spending(rows: &str) -> String {
+    format!(
+        "INSERT INTO sleuth.spending AS s (account, part, day, tokens, cost) {rows}
+         ON CONFLICT (account, part) DO UPDATE SET day = greatest(s.day, excluded.day),
+             tokens = excluded.tokens + CASE WHEN s.day < excluded.day THEN 0 ELSE s.tokens END,
+             cost = excluded.cost + CASE WHEN s.day < excluded.day THEN 0 ELSE s.cost END"
+    )
+}
+
 async fn set(client: &Object, statement: &str, account: &Account) -> Result<bool, Failure> {
-    let Account { id, name, default_model, created, disabled } = account;
+    let Account { id, name, default_model, created, disabled, budget, spent: _ } = account;
     let statement = client.prepare_cached(statement).await?;
-    let disabled = disabled.map(|at| at.0);
-    Ok(client.execute(&statement, &[id, name, default_model, &created.0, &disabled]).await? > 0)
+    let (disabled, tokens) = (disabled.map(|at| at.0), budget.tokens.map(sql::int));
+    let values: [&(dyn ToSql + Sync); 7] =
+        [id, name, default_model, &created.0, &disabled, &tokens, &budget.cost_usd];
+    Ok(client.execute(&statement, &values).await? > 0)
 }
 
 async fn find(client: &Object, id: &str) -> Result<Option<Account>, Failure> {
-    let select = client.prepare_cached(&format!("{ACCOUNT} WHERE id = $1")).await?;
-    client.query_opt(&select, &[&id]).await?.as_ref().map(account).transpose()
+    let select = client.prepare_cached(&format!("{ACCOUNT} WHERE id = $2")).await?;
+    client.query_opt(&select, &[&day(now()), &id]).await?.as_ref().map(account).transpose()
 }
 
 fn account(row: &Row) -> Result<Account, Failure> {
@@ -148,6 +180,8 @@ fn account(row: &Row) -> Result<Account, Failure> {
         default_model: row.try_get(2)?,
         created: Timestamp(row.try_get(3)?),
         disabled: row.try_get::<_, Option<_>>(4)?.map(Timestamp),
+        budget: Budget { tokens: row.try_get::<_, Option<_>>(5)?.map(sql::uint), cost_usd: row.try_get(6)? },
+        spent: Spent { tokens: sql::uint(row.try_get(7)?), cost_usd: row.try_get(8)? },
     })
 }
 

@@ -10,8 +10,8 @@ use domain::LogId;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Database, failure::Failure};
-use crate::{Error, Head, Lease, catalog::now, heads::Heads, sql};
+use super::{Database, accounts::spending, failure::Failure};
+use crate::{Error, Head, Lease, Spent, budget::day, catalog::now, heads::Heads, sql};
 
 /// Appends that wait; whoever makes more of them waits.
 const QUEUE: usize = 256;
@@ -27,6 +27,7 @@ pub(super) struct Append {
     pub taken: u64,
     pub state: Option<i16>,
     pub records: Vec<Vec<u8>>,
+    pub spent: Spent,
 }
 
 #[derive(Debug)]
@@ -43,9 +44,9 @@ pub(super) struct Appender {
 }
 
 impl Appender {
-    pub(super) fn start(database: Database, heads: Arc<Heads>) -> Self {
+    pub(super) fn start(database: Database, heads: Arc<Heads>, part: i16) -> Self {
         let (requests, asked) = mpsc::channel(QUEUE);
-        let task = tokio::spawn(append_all(database, heads, asked));
+        let task = tokio::spawn(append_all(database, heads, part, asked));
         Self { requests, _task: AbortOnDropHandle::new(task) }
     }
 
@@ -57,7 +58,8 @@ impl Appender {
     }
 }
 
-async fn append_all(database: Database, heads: Arc<Heads>, mut asked: mpsc::Receiver<Request>) {
+async fn append_all(database: Database, heads: Arc<Heads>, part: i16, mut asked: mpsc::Receiver<Request>) {
+    let statement = statement();
     let mut later = VecDeque::new();
     loop {
         let first = match later.pop_front() {
@@ -70,7 +72,7 @@ async fn append_all(database: Database, heads: Arc<Heads>, mut asked: mpsc::Rece
         let group = group(first, &mut asked, &mut later);
         let (appends, replies): (Vec<_>, Vec<_>) =
             group.into_iter().map(|request| (request.append, request.reply)).unzip();
-        let written = database.run(|client, again| write(client, &appends, again)).await;
+        let written = database.run(|client, again| write(client, &statement, part, &appends, again)).await;
         for ((position, append), reply) in appends.iter().enumerate().zip(replies) {
             let result = match &written {
                 Ok(results) => results.get(position).cloned().unwrap_or(Ok(Head::default())),
@@ -104,30 +106,48 @@ fn group(first: Request, asked: &mut mpsc::Receiver<Request>, later: &mut VecDeq
     group
 }
 
-/// Each log moves on if its lease and its position are as expected; its events follow, and whoever waits is told.
-const APPEND: &str = "
+/// Each log moves on if its lease and its position are as expected; its events follow, what was spent for them is
+/// counted, and whoever waits is told.
+fn statement() -> String {
+    // In the order of the accounts, so that no two processes wait for each other.
+    let spent = spending(
+        "SELECT account, $14::int2, $15::int8, sum(tokens)::int8, sum(cost) FROM moved
+         WHERE tokens > 0 OR cost > 0 GROUP BY account ORDER BY account",
+    );
+    format!(
+        "
 WITH asked AS (
-    SELECT * FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int2[], $7::int8[])
-        AS a (id, epoch, expected, added, taken, state, bytes)
+    SELECT * FROM unnest($1::text[], $2::int8[], $3::int8[], $4::int8[], $5::int8[], $6::int2[], $7::int8[],
+                         $12::int8[], $13::float8[])
+        AS a (id, epoch, expected, added, taken, state, bytes, tokens, cost)
 ), moved AS (
     UPDATE sleuth.logs l SET
         position = l.position + a.added, taken = greatest(l.taken, a.taken), bytes = l.bytes + a.bytes,
         state = coalesce(a.state, l.state), updated = $8
     FROM asked a WHERE l.id = a.id AND l.epoch = a.epoch AND l.position = a.expected
-    RETURNING l.number, l.id, l.position, l.inbox
+    RETURNING l.number, l.id, l.position, l.inbox, l.account, a.tokens, a.cost
 ), stored AS (
     INSERT INTO sleuth.events (log, position, record)
     SELECT m.number, e.position, e.record
     FROM unnest($9::text[], $10::int8[], $11::bytea[]) AS e (id, position, record) JOIN moved m ON m.id = e.id
-)
-SELECT id, position, inbox, pg_notify('sleuth', position || ' ' || inbox || ' ' || id) FROM moved";
+), counted AS ({spent})
+SELECT id, position, inbox, pg_notify('sleuth', position || ' ' || inbox || ' ' || id) FROM moved"
+    )
+}
 
 type Results = Vec<Result<Head, Error>>;
 
-async fn write(client: Object, appends: &[Append], again: bool) -> Result<Results, Failure> {
+async fn write(
+    client: Object,
+    statement: &str,
+    part: i16,
+    appends: &[Append],
+    again: bool,
+) -> Result<Results, Failure> {
     let column = |value: fn(&Append) -> i64| appends.iter().map(value).collect::<Vec<_>>();
     let ids: Vec<_> = appends.iter().map(|append| append.lease.log.as_str()).collect();
     let states: Vec<_> = appends.iter().map(|append| append.state).collect();
+    let costs: Vec<_> = appends.iter().map(|append| append.spent.cost_usd).collect();
     let events: Vec<_> = appends
         .iter()
         .flat_map(|append| {
@@ -142,7 +162,7 @@ async fn write(client: Object, appends: &[Append], again: bool) -> Result<Result
     let event_logs: Vec<_> = events.iter().map(|(log, _, _)| *log).collect();
     let positions: Vec<_> = events.iter().map(|(_, position, _)| *position).collect();
     let records: Vec<_> = events.iter().map(|(_, _, record)| *record).collect();
-    let statement = client.prepare_cached(APPEND).await?;
+    let statement = client.prepare_cached(statement).await?;
     let rows = client
         .query(
             &statement,
@@ -158,6 +178,10 @@ async fn write(client: Object, appends: &[Append], again: bool) -> Result<Result
                 &event_logs,
                 &positions,
                 &records,
+                &column(|append| sql::int(append.spent.tokens)),
+                &costs,
+                &part,
+                &day(now()),
             ],
         )
         .await?;

@@ -34,10 +34,16 @@ impl EventLog for Postgres {
     async fn append(&self, lease: &Lease, batch: Batch) -> Result<(), Error> {
         dense(&lease.log, batch.expected, &batch.events)?;
         let state = batch.state().map(sql::of_state);
-        let Batch { expected, events, taken } = batch;
+        let Batch { expected, events, taken, spent } = batch;
         let records = events.into_iter().map(|event| record::encode(&lease.log, event)).collect();
-        let append =
-            Append { lease: lease.clone(), expected, taken: taken.unwrap_or_default(), state, records };
+        let append = Append {
+            lease: lease.clone(),
+            expected,
+            taken: taken.unwrap_or_default(),
+            state,
+            records,
+            spent,
+        };
         self.appender.append(append).await
     }
 

@@ -32,6 +32,8 @@ use connect::Address;
 use failure::{Failure, Tries};
 use listener::Listener;
 
+/// Parts in which processes count what is spent, each mostly for itself.
+const PARTS: i16 = 16;
 /// How long one try of a request may take.
 const REQUEST: Duration = Duration::from_secs(20);
 
@@ -41,6 +43,7 @@ pub struct Postgres {
     database: Database,
     appender: Appender,
     heads: Arc<Heads>,
+    part: i16,
     _listener: Listener,
 }
 
@@ -84,11 +87,13 @@ impl Postgres {
             database.run(|client, _| async { Ok(client) }).await.map_err(OpenError::Unavailable)?;
         schema::prepare(&mut client).await?;
         let heads = Arc::<Heads>::default();
+        let part = fastrand::i16(0..PARTS);
         Ok(Self {
-            appender: Appender::start(database.clone(), Arc::clone(&heads)),
+            appender: Appender::start(database.clone(), Arc::clone(&heads), part),
             _listener: Listener::start(address, database.clone(), Arc::clone(&heads)),
             database,
             heads,
+            part,
         })
     }
 }

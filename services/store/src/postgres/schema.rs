@@ -73,6 +73,17 @@ CREATE TABLE sleuth.credentials (
 CREATE INDEX credentials_listed ON sleuth.credentials (account, number);
 ", "
 CREATE UNLOGGED TABLE sleuth.notices (id text PRIMARY KEY, text bytea NOT NULL, expires timestamptz NOT NULL);
+", "
+ALTER TABLE sleuth.accounts ADD COLUMN daily_tokens bigint, ADD COLUMN daily_cost double precision;
+-- Of the last day on which something was spent. In parts, so that processes need not wait for each other.
+CREATE TABLE sleuth.spending (
+    account text NOT NULL,
+    part smallint NOT NULL,
+    day bigint NOT NULL,
+    tokens bigint NOT NULL,
+    cost double precision NOT NULL,
+    PRIMARY KEY (account, part)
+) WITH (fillfactor = 70);
 "];
 /// The oldest program, by the scripts that it knows, that can work with the tables as they are now.
 const OLDEST: i32 = 1;

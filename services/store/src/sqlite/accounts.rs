@@ -6,12 +6,17 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::Sqlite;
 use crate::{
-    Account, Accounts, Credential, Error,
+    Account, Accounts, Budget, Credential, Error, Spent,
     accounts::{joined, split},
+    budget::day,
+    catalog::now,
     sql,
 };
 
-const ACCOUNT: &str = "SELECT id, name, default_model, created, disabled FROM accounts";
+/// Takes the day as `?1`.
+const ACCOUNT: &str = "SELECT id, name, default_model, created, disabled, daily_tokens, daily_cost,
+                           coalesce(tokens, 0), coalesce(cost, 0)
+                       FROM accounts LEFT JOIN spending ON account = id AND day = ?1";
 const CREDENTIAL: &str =
     "SELECT id, account, kind, digest, name, scopes, clusters, created, expires, revoked, used
                           FROM credentials";
@@ -23,8 +28,8 @@ impl Accounts for Sqlite {
         let add = move |connection: &Connection| {
             let added = connection
                 .prepare_cached(
-                    "INSERT INTO accounts (id, name, default_model, created, disabled)
-                     VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT DO NOTHING",
+                    "INSERT INTO accounts (id, name, default_model, created, disabled, daily_tokens, daily_cost)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
                 )?
                 .execute(values(&account))?;
             Ok(added > 0)
@@ -37,7 +42,9 @@ impl Accounts for Sqlite {
         let change = move |connection: &Connection| {
             let changed = connection
                 .prepare_cached(
-                    "UPDATE accounts SET name = ?2, default_model = ?3, created = ?4, disabled = ?5 WHERE id = ?1",
+                    "UPDATE accounts SET name = ?2, default_model = ?3, created = ?4, disabled = ?5,
+                         daily_tokens = ?6, daily_cost = ?7
+                     WHERE id = ?1",
                 )?
                 .execute(values(&account))?;
             Ok(changed > 0)
@@ -48,8 +55,8 @@ impl Accounts for Sqlite {
     async fn account(&self, id: &str) -> Result<Option<Account>, Error> {
         let id = id.to_owned();
         let find = move |connection: &Connection| {
-            let mut select = connection.prepare_cached(&format!("{ACCOUNT} WHERE id = ?1"))?;
-            Ok(select.query_row([id], account).optional()?)
+            let mut select = connection.prepare_cached(&format!("{ACCOUNT} WHERE id = ?2"))?;
+            Ok(select.query_row(params![day(now()), id], account).optional()?)
         };
         self.readers.read(find).await
     }
@@ -57,9 +64,14 @@ impl Accounts for Sqlite {
     async fn accounts(&self) -> Result<Vec<Account>, Error> {
         let list = |connection: &Connection| {
             let mut select = connection.prepare_cached(&format!("{ACCOUNT} ORDER BY id"))?;
-            Ok(select.query_map([], account)?.collect::<Result<_, _>>()?)
+            Ok(select.query_map([day(now())], account)?.collect::<Result<_, _>>()?)
         };
         self.readers.read(list).await
+    }
+
+    async fn spend(&self, account: &str, spent: Spent) -> Result<(), Error> {
+        let account = account.to_owned();
+        self.writer.write(move |connection| spend(connection, &account, spent)).await
     }
 
     async fn add_credential(&self, credential: Credential) -> Result<bool, Error> {
@@ -121,8 +133,9 @@ impl Accounts for Sqlite {
 }
 
 fn values(account: &Account) -> impl rusqlite::Params {
-    let Account { id, name, default_model, created, disabled } = account.clone();
-    (id, name, default_model, created.0, disabled.map(|at| at.0))
+    let Account { id, name, default_model, created, disabled, budget, spent: _ } = account.clone();
+    let tokens = budget.tokens.map(sql::int);
+    (id, name, default_model, created.0, disabled.map(|at| at.0), tokens, budget.cost_usd)
 }
 
 fn account(row: &Row<'_>) -> rusqlite::Result<Account> {
@@ -132,7 +145,24 @@ fn account(row: &Row<'_>) -> rusqlite::Result<Account> {
         default_model: row.get(2)?,
         created: Timestamp(row.get(3)?),
         disabled: row.get::<_, Option<_>>(4)?.map(Timestamp),
+        budget: Budget { tokens: row.get::<_, Option<_>>(5)?.map(sql::uint), cost_usd: row.get(6)? },
+        spent: Spent { tokens: sql::uint(row.get(7)?), cost_usd: row.get(8)? },
     })
+}
+
+/// Counts what an account has spent.
+pub(super) fn spend(connection: &Connection, account: &str, spent: Spent) -> Result<(), Error> {
+    if !spent.is_nothing() {
+        connection
+            .prepare_cached(
+                "INSERT INTO spending (account, day, tokens, cost) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (account) DO UPDATE SET day = excluded.day,
+                     tokens = excluded.tokens + iif(day = excluded.day, tokens, 0),
+                     cost = excluded.cost + iif(day = excluded.day, cost, 0)",
+            )?
+            .execute(params![account, day(now()), sql::int(spent.tokens), spent.cost_usd])?;
+    }
+    Ok(())
 }
 
 fn exists(connection: &Connection, account: &str) -> Result<bool, Error> {

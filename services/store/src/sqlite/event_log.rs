@@ -7,7 +7,7 @@ use domain::{Event, LogId};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tokio::sync::watch;
 
-use super::{Sqlite, log::known};
+use super::{Sqlite, accounts::spend, log::known};
 use crate::{
     Batch, Creation, Error, EventLog, Head, Idempotency, Lease, NewLog, State, catalog::now,
     event_log::dense, record, sql,
@@ -55,7 +55,7 @@ impl EventLog for Sqlite {
         let Lease { log, epoch } = lease.clone();
         dense(&log, batch.expected, &batch.events)?;
         let state = batch.state().map(sql::of_state);
-        let Batch { expected, events, taken } = batch;
+        let Batch { expected, events, taken, spent } = batch;
         let records = encoded(&log, events);
         let heads = Arc::clone(&self.heads);
         let (id, append) = (log.clone(), move |connection: &Connection| {
@@ -67,6 +67,7 @@ impl EventLog for Sqlite {
                 return Err(Error::Conflict { log, expected, found: found.position });
             }
             insert(connection, found.number, expected, &records)?;
+            spend(connection, &found.account, spent)?;
             let position = expected + records.len() as u64;
             connection
                 .prepare_cached(

@@ -8,6 +8,7 @@ use crate::{Entry, Error, Head, Meta, OwnerId, sql};
 /// A log, as a writer must know it.
 pub(super) struct Known {
     pub number: i64,
+    pub account: String,
     pub owner: Option<OwnerId>,
     pub epoch: u64,
     pub position: u64,
@@ -17,7 +18,7 @@ pub(super) struct Known {
 /// Finds a log.
 pub(super) fn known(connection: &Connection, log: &LogId) -> Result<Known, Error> {
     let known = connection
-        .prepare_cached("SELECT number, owner, epoch, position, inbox FROM logs WHERE id = ?1")?
+        .prepare_cached("SELECT number, owner, epoch, position, inbox, account FROM logs WHERE id = ?1")?
         .query_row([log.as_str()], |row| {
             Ok(Known {
                 number: row.get(0)?,
@@ -25,6 +26,7 @@ pub(super) fn known(connection: &Connection, log: &LogId) -> Result<Known, Error
                 epoch: sql::uint(row.get(2)?),
                 position: sql::uint(row.get(3)?),
                 inbox: sql::uint(row.get(4)?),
+                account: row.get(5)?,
             })
         })
         .optional()?;

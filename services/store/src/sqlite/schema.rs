@@ -71,6 +71,12 @@ CREATE TABLE credentials (
 );
 CREATE INDEX credentials_listed ON credentials (account, number);
 ",
+    "
+ALTER TABLE accounts ADD COLUMN daily_tokens INTEGER;
+ALTER TABLE accounts ADD COLUMN daily_cost REAL;
+-- Of the last day on which something was spent.
+CREATE TABLE spending (account TEXT PRIMARY KEY, day INTEGER NOT NULL, tokens INTEGER NOT NULL, cost REAL NOT NULL);
+",
 ];
 
 /// How a writer sees to it that what is committed is on disk, and readers do not wait for it.

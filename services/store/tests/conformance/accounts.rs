@@ -1,13 +1,14 @@
 //! Accounts and their credentials.
 
 use domain::Timestamp;
-use store::{Account, Credential, CredentialKind, Error};
+use store::{Account, Batch, Budget, Credential, CredentialKind, Error, Spent};
 
-use crate::stores::{Bench, promises};
+use crate::stores::{Bench, delta, events, promises};
 
 promises! {
     there_is_a_default_account;
     accounts_are_added_once_and_changed;
+    what_is_spent_is_counted_once_and_for_its_account;
     credentials_are_what_was_added;
     a_credential_ends_at_its_time_and_never_later;
     one_of_many_replaces_a_credential;
@@ -21,6 +22,8 @@ fn account(id: &str) -> Account {
         default_model: String::new(),
         created: Timestamp(5),
         disabled: None,
+        budget: Budget::default(),
+        spent: Spent::default(),
     }
 }
 
@@ -52,7 +55,9 @@ async fn accounts_are_added_once_and_changed(bench: Bench) {
     let other = Account { name: "other".into(), ..account("acme") };
     assert!(!bench.store.add_account(other).await.unwrap());
     assert_eq!(bench.store.account("acme").await.unwrap(), Some(account("acme")));
-    let changed = Account { default_model: "opus".into(), disabled: Some(Timestamp(9)), ..account("acme") };
+    let budget = Budget { tokens: Some(u64::from(u32::MAX) + 1), cost_usd: Some(0.25) };
+    let changed =
+        Account { default_model: "opus".into(), disabled: Some(Timestamp(9)), budget, ..account("acme") };
     assert!(bench.store.change_account(changed.clone()).await.unwrap());
     assert_eq!(bench.store.account("acme").await.unwrap(), Some(changed));
     assert!(!bench.store.change_account(account("none")).await.unwrap());
@@ -61,6 +66,49 @@ async fn accounts_are_added_once_and_changed(bench: Bench) {
     assert_eq!(ids, ["B", "acme", "default"]);
     let bad = bench.store.add_account(account("a\nb")).await;
     assert_eq!(bad, Err(Error::BadName("the id of an account")));
+}
+
+/// What an account has spent today.
+pub(crate) async fn spent(bench: &Bench, id: &str) -> Spent {
+    bench.store.account(id).await.unwrap().unwrap().spent
+}
+
+/// Waits until a day is over that is about to end: what is counted would be gone.
+pub(crate) async fn early_enough() {
+    let left = store::until_tomorrow(Timestamp(nanos()));
+    if left < std::time::Duration::from_secs(60) {
+        tokio::time::sleep(left).await;
+    }
+}
+
+fn nanos() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    since.as_nanos().try_into().unwrap()
+}
+
+async fn what_is_spent_is_counted_once_and_for_its_account(bench: Bench) {
+    early_enough().await;
+    bench.store.add_account(account("acme")).await.unwrap();
+    let owner = bench.owner("a").await;
+    let lease = bench.run("r", &owner).await;
+    let cost = |tokens, cost_usd| Spent { tokens, cost_usd };
+    let append = async |after: u64, spent: Spent| {
+        let batch = Batch::new(after, events("r", after, vec![delta("x")]));
+        bench.store.append(&lease, batch.costing(spent)).await
+    };
+    append(0, cost(100, 0.5)).await.unwrap();
+    append(1, cost(0, 0.0)).await.unwrap();
+    append(2, cost(20, 0.25)).await.unwrap();
+    assert_eq!(spent(&bench, "acme").await, cost(120, 0.75));
+    append(1, cost(7, 7.0)).await.unwrap_err();
+    assert_eq!(spent(&bench, "acme").await, cost(120, 0.75), "what is not in the log was not spent");
+    bench.store.spend("acme", cost(3, 0.0)).await.unwrap();
+    bench.store.change_account(account("acme")).await.unwrap();
+    let all = bench.store.accounts().await.unwrap();
+    let all: Vec<_> = all.iter().map(|account| (account.id.as_str(), account.spent)).collect();
+    assert_eq!(all, [("acme", cost(123, 0.75)), ("default", Spent::default())]);
+    bench.store.delete(lease.log()).await.unwrap();
+    assert_eq!(spent(&bench, "acme").await, cost(123, 0.75), "it stays spent when the run goes");
 }
 
 async fn credentials_are_what_was_added(bench: Bench) {

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt as _, future::join_all};
 use harness::postgres::Postgres;
-use store::{Batch, Error, follow};
+use store::{Account, Batch, Budget, Error, Spent, follow};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
@@ -96,6 +96,38 @@ async fn releases_share_a_database_until_one_is_too_old() {
     later.batch_execute("UPDATE sleuth.version SET oldest = version").await.unwrap();
     let refused = store::Postgres::connect(&url, None).await.err().unwrap();
     assert!(refused.to_string().contains("this one knows up to"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_count_together_what_an_account_spends() {
+    const EACH: u64 = 40;
+    let Some(server) = Postgres::start().await.unwrap() else { return };
+    accounts::early_enough().await;
+    let url = server.database("spending").await.unwrap();
+    let benches = [postgres(&url).await, postgres(&url).await, postgres(&url).await];
+    let (budget, none) = (Budget { tokens: Some(9), cost_usd: None }, Spent::default());
+    let acme = Account {
+        id: "acme".into(),
+        budget,
+        spent: none,
+        ..benches[0].store.account("default").await.unwrap().unwrap()
+    };
+    benches[0].store.add_account(acme).await.unwrap();
+    let writers = benches.iter().zip(0..).map(|(bench, number)| async move {
+        let id = format!("r{number}");
+        let owner = bench.owner(&id).await;
+        let lease = bench.run(&id, &owner).await;
+        for after in 0..EACH {
+            let batch = Batch::new(after, numbered(&id, after, vec![delta("x")]));
+            let spent = Spent { tokens: 2, cost_usd: 0.5 };
+            bench.store.append(&lease, batch.costing(spent)).await.unwrap();
+        }
+    });
+    join_all(writers).await;
+    for bench in &benches {
+        let expected = Spent { tokens: 6 * EACH, cost_usd: 1.5 * EACH as f64 };
+        assert_eq!(accounts::spent(bench, "acme").await, expected);
+    }
 }
 
 /// Appends one event after the other and returns how many were acknowledged.
