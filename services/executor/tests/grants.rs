@@ -270,6 +270,34 @@ async fn no_grant_lifts_a_deny() {
 }
 
 #[tokio::test]
+async fn what_a_grant_may_let_run_is_the_executors_own_choice() {
+    for (lifts, change, secret) in [
+        ("none", Verdict::Deny, Verdict::Deny),
+        ("read", Verdict::Deny, Verdict::Deny),
+        ("sensitive_read", Verdict::Deny, Verdict::Ask),
+        ("mutation", Verdict::Ask, Verdict::Deny),
+    ] {
+        let mut world = World::with(|config| config.lifts = lifts.parse().unwrap()).await;
+        let secrets = json!({"command": "kubectl get secrets"});
+        assert_eq!(world.plan(&secrets, &[]).await.verdict(), secret, "{lifts}");
+        let (id, arguments) = (unique(), world.mark());
+        assert_eq!(world.plan(&arguments, &[]).await.verdict(), change, "{lifts}");
+        let may = change == Verdict::Ask;
+        let all = [sign(&world.key, &standing(&["touch"]))];
+        let saved = world.plan(&json!({"command": "touch /tmp/x"}), &all).await.verdict();
+        assert_eq!(saved, if may { Verdict::Allow } else { Verdict::Deny }, "{lifts}");
+        let grant = world.signed(&id, &arguments).await;
+        let call = ExecuteRequest { grant: grant.into(), ..request(&id, "bash", &arguments) };
+        let ending = if may { Ending::Exited } else { Ending::Refused };
+        assert_eq!(
+            (world.execute(call).await.ending(), world.marks()),
+            (ending, usize::from(may)),
+            "{lifts}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_standing_grant_allows_beginnings_of_its_session_and_no_more() {
     let mut world = World::new().await;
     let good = standing(&["mkdir", "kubectl get"]);
