@@ -12,23 +12,26 @@ mod keys;
 mod namespace;
 #[path = "clusters/namespaces.rs"]
 mod namespaces;
+#[path = "clusters/tunnel.rs"]
+mod tunnel;
 #[path = "clusters/world.rs"]
 mod world;
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use harness::{
     link::Link,
-    models::{Script, ScriptedOpenAi},
+    models::Script,
     process::{Sleuth, Start, descendants},
 };
 use serde_json::{Value, json};
 use tonic::{Code, Request};
 use wire::{
+    account::{UpdateAccountRequest, accounts_client::AccountsClient},
     agent::{ChatRequest, Event, ToolResult, ToolStatus, event::Kind},
     cluster::{JoinRequest, cluster_link_client::ClusterLinkClient},
 };
-use world::{SOON, TICK, agent, events, executor, hub, key, question, say_done, until_connected};
+use world::{Bench, SOON, TICK, events, executor, key, question, say_done, until_connected};
 
 fn waiting(executor: &Sleuth) -> usize {
     let all = descendants(executor.id().unwrap());
@@ -63,43 +66,38 @@ async fn result(mut events: tonic::Streaming<Event>) -> ToolResult {
 
 #[tokio::test]
 async fn a_cluster_dials_out_and_comes_back_with_what_it_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let (folder, file) = (folder.path(), folder.path().join("file"));
-    fs::write(&file, "").unwrap();
-    let openai = ScriptedOpenAi::start().await.unwrap();
-    let hub = hub(&openai, &[]).await;
-    let mut agent = agent(&hub).await;
-    let nobody = agent.chat(question(&[following(&file)], "prod")).await.unwrap_err();
+    let mut bench = Bench::start(&[]).await;
+    let nobody = bench.agent.chat(question(&[following(&bench.file)], "prod")).await.unwrap_err();
     assert_eq!(nobody.code(), Code::NotFound, "{nobody:?}");
     assert!(nobody.message().contains("connected are: none"), "{nobody:?}");
 
-    let link = Link::to([hub.address("grpc").unwrap()]).await.unwrap();
-    let token = key(&hub, &["prod"], true).await;
-    let executor = executor(folder, link.address(), "prod", &token).await;
-    until_connected(&mut agent, &["prod"]).await;
-    let mut links = ClusterLinkClient::connect(hub.grpc().unwrap()).await.unwrap();
+    let link = Link::to([bench.grpc()]).await.unwrap();
+    let token = key(&bench.hub, &["prod"], true).await;
+    let executor = executor(bench.folder(), link.address(), "prod", &token).await;
+    until_connected(&mut bench.agent, &["prod"]).await;
+    let mut links = ClusterLinkClient::connect(bench.hub.grpc().unwrap()).await.unwrap();
     let again = links.join(JoinRequest { token: token.clone() }).await.unwrap_err();
     assert_eq!(again.code(), Code::Unauthenticated, "a token counts once");
 
-    let events = agent.chat(question(&[following(&file)], "prod")).await.unwrap().into_inner();
+    let events = bench.agent.chat(question(&[following(&bench.file)], "prod")).await.unwrap().into_inner();
     until_waiting(&executor).await;
     link.aim([]);
     link.cut();
-    until_connected(&mut agent, &[]).await;
+    until_connected(&mut bench.agent, &[]).await;
     assert_eq!(waiting(&executor), 1, "it goes on while nobody can see it");
-    link.aim([hub.address("grpc").unwrap()]);
-    until_connected(&mut agent, &["prod"]).await;
+    link.aim([bench.grpc()]);
+    until_connected(&mut bench.agent, &["prod"]).await;
     assert_eq!(waiting(&executor), 1, "and it is not begun again");
     let ended = tokio::select! {
         ended = result(events) => ended,
-        () = say_done(&file) => unreachable!("it writes until it is told"),
+        () = say_done(&bench.file) => unreachable!("it writes until it is told"),
     };
     assert_eq!(ended.status(), ToolStatus::Success, "{ended:?}");
 
     executor.stop().await.unwrap();
-    until_connected(&mut agent, &[]).await;
-    let executor = self::executor(folder, link.address(), "prod", &token).await;
-    until_connected(&mut agent, &["prod"]).await;
+    until_connected(&mut bench.agent, &[]).await;
+    let executor = self::executor(bench.folder(), link.address(), "prod", &token).await;
+    until_connected(&mut bench.agent, &["prod"]).await;
     assert!(executor.id().is_some(), "the key that it kept counts, not the token that is used up");
 }
 
@@ -130,16 +128,9 @@ fn calls(events: &[Event]) -> Vec<(String, String)> {
 
 #[tokio::test]
 async fn a_question_looks_at_several_clusters_and_a_key_at_its_own() {
-    let folder = tempfile::tempdir().unwrap();
-    let openai = ScriptedOpenAi::start().await.unwrap();
-    let hub = hub(&openai, &[]).await;
-    let mut agent = agent(&hub).await;
-    let mut executors = Vec::new();
-    for cluster in ["eu", "us"] {
-        let token = key(&hub, &[cluster], true).await;
-        executors.push(executor(folder.path(), hub.address("grpc").unwrap(), cluster, &token).await);
-    }
-    until_connected(&mut agent, &["eu", "us"]).await;
+    let mut bench = Bench::start(&[]).await;
+    let _executors = bench.connect(&["eu", "us"]).await;
+    let Bench { openai, hub, agent, .. } = &mut bench;
 
     let at = |cluster: &str| json!({ "command": "printenv WHERE", "cluster": cluster });
     let asked = question(&[at("us"), at("eu"), at("local"), json!({ "command": "printenv WHERE" })], "");
@@ -158,7 +149,7 @@ async fn a_question_looks_at_several_clusters_and_a_key_at_its_own() {
     assert!(told["messages"][0].to_string().contains("several Kubernetes clusters: `eu`, `us`"));
 
     // A key for one cluster has no choice, and whatever it says goes there.
-    let bearer = format!("Bearer {}", key(&hub, &["eu"], false).await);
+    let bearer = format!("Bearer {}", key(hub, &["eu"], false).await);
     let with_key = |asked: ChatRequest| {
         let mut request = Request::new(asked);
         request.metadata_mut().insert("authorization", bearer.parse().unwrap());
@@ -174,18 +165,17 @@ async fn a_question_looks_at_several_clusters_and_a_key_at_its_own() {
 
 #[tokio::test]
 async fn a_model_may_only_choose_among_the_connected_clusters() {
-    let folder = tempfile::tempdir().unwrap();
-    let openai = ScriptedOpenAi::start().await.unwrap();
-    let hub = hub(&openai, &[]).await;
+    let mut bench = Bench::start(&[]).await;
+    let _executors = bench.connect(&["eu", "us"]).await;
+    let Bench { openai, hub, .. } = &bench;
     let gateway = Start::new(["gateway", "--http", "127.0.0.1:0", "--agent", &hub.grpc().unwrap()]);
     let gateway = gateway.start().await.unwrap();
-    let mut executors = Vec::new();
-    for cluster in ["eu", "us"] {
-        let token = key(&hub, &[cluster], true).await;
-        executors.push(executor(folder.path(), hub.address("grpc").unwrap(), cluster, &token).await);
-    }
-    until_connected(&mut agent(&hub).await, &["eu", "us"]).await;
     let url = gateway.url("/api/holmes/default/chat").unwrap();
+    let ask = async |question: &str| {
+        let body = json!({ "ask": question, "payload": { "pod": "web-1" } });
+        let answer = reqwest::Client::new().post(&url).json(&body).send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
     for (question, said, expected) in [
         ("Why is checkout slow?", "us", Ok("us")),
         ("Why is checkout slow?", "`eu`.", Ok("eu")),
@@ -195,10 +185,7 @@ async fn a_model_may_only_choose_among_the_connected_clusters() {
         ("Why is checkout slow?", "us or eu", Err("eu, us")),
     ] {
         openai.say_by_default(Script { answer: said.into(), ..Script::default() });
-        let body = json!({ "ask": question, "payload": { "pod": "web-1" } });
-        let answer = reqwest::Client::new().post(&url).json(&body).send().await.unwrap();
-        let status = answer.status().as_u16();
-        let answer: Value = answer.json().await.unwrap();
+        let (status, answer) = ask(question).await;
         match expected {
             Ok(cluster) => {
                 assert_eq!((status, &answer["cluster_id"]), (200, &json!(cluster)), "{said}: {answer}");
@@ -213,4 +200,16 @@ async fn a_model_may_only_choose_among_the_connected_clusters() {
             }
         }
     }
+
+    // An account that has nothing left to spend is not asked about either.
+    let mut accounts = AccountsClient::connect(hub.grpc().unwrap()).await.unwrap();
+    let nothing = UpdateAccountRequest {
+        id: "default".to_owned(),
+        daily_tokens: Some(1),
+        ..UpdateAccountRequest::default()
+    };
+    accounts.update_account(nothing).await.unwrap();
+    let before = openai.requests().len();
+    let (status, answer) = ask("Why is checkout slow?").await;
+    assert_eq!((status, openai.requests().len()), (429, before), "{answer}");
 }

@@ -20,6 +20,9 @@ use tempfile::TempDir;
 use tokio::{net::TcpListener, process::Command, time::timeout};
 
 const PATIENCE: Duration = Duration::from_secs(300);
+const CLUSTERS: &str = "docs/clusters.md";
+const TWO: &str = "## Two clusters in ten minutes";
+const SEVERAL: &str = "## Several executors behind one name";
 
 /// The commands of a section of a page.
 struct Guide {
@@ -96,21 +99,41 @@ async fn free_ports<const N: usize>() -> [String; N] {
     }
 }
 
-#[tokio::test]
-async fn two_clusters_answer_as_the_page_says() {
-    let mut guide = Guide::of("docs/clusters.md", "## Two clusters in ten minutes");
-    assert!(guide.blocks.len() >= 5, "{:?}", guide.blocks);
+/// A section of the page about clusters, on ports of its own.
+async fn about_clusters(section: &str) -> Guide {
+    let mut guide = Guide::of(CLUSTERS, section);
     // Others may use the ports that the page names, and only the defaults have no flag there.
-    let [http, grpc] = free_ports().await;
-    guide.replace("8080", &http);
-    guide.replace("50051", &grpc);
+    let [http, grpc, executor] = free_ports().await;
+    for (port, free) in [("8080", &http), ("50051", &grpc), ("50052", &executor)] {
+        guide.replace(port, free);
+    }
     guide.set("SLEUTH_HTTP", format!("127.0.0.1:{http}"));
     guide.set("SLEUTH_GRPC", format!("127.0.0.1:{grpc}"));
     guide.set("SLEUTH_AGENT", format!("http://127.0.0.1:{grpc}"));
-    let parts = guide.run().await;
+    guide
+}
+
+#[tokio::test]
+async fn two_clusters_answer_as_the_page_says() {
+    let parts = about_clusters(TWO).await.run().await;
     assert!(parts[1].contains("eu") && parts[1].contains("us"), "{}", parts[1]);
     assert!(parts[3].contains(r#""cluster_id":"us""#), "{}", parts[3]);
     assert!(parts[4].contains("[us] began") && !parts[4].contains("[eu]"), "{}", parts[4]);
+}
+
+#[tokio::test]
+async fn several_executors_answer_as_the_page_says() {
+    let parts = about_clusters(SEVERAL).await.run().await;
+    assert!(parts[0].contains("machine"), "{}", parts[0]);
+    assert!(parts[1].contains(r#""analysis":"#), "{}", parts[1]);
+}
+
+#[test]
+fn every_command_about_clusters_is_run() {
+    let page = std::fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(CLUSTERS)).unwrap();
+    let run = [TWO, SEVERAL].map(|section| Guide::of(CLUSTERS, section).blocks.len());
+    assert_eq!(page.matches("```").count(), 2 * run.iter().sum::<usize>(), "{run:?}");
+    assert!(run.iter().all(|blocks| *blocks > 0), "{run:?}");
 }
 
 #[tokio::test]

@@ -6,10 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use harness::{
-    models::ScriptedOpenAi,
-    process::{Sleuth, Start},
-};
+use harness::process::{Sleuth, Start};
 use tonic::Code;
 use wire::{
     account::{RevokeKeyRequest, accounts_client::AccountsClient},
@@ -19,7 +16,7 @@ use wire::{
 
 use crate::{
     following, result, until_waiting, waiting,
-    world::{SOON, TICK, agent, executor, hub, key, question, say_done, until_connected},
+    world::{Bench, SOON, TICK, question, say_done, until_connected},
 };
 
 /// An executor that has no token, but perhaps the key of another one in the folder.
@@ -40,15 +37,10 @@ async fn until(mut reached: impl AsyncFnMut() -> bool) {
 
 #[tokio::test]
 async fn a_key_is_renewed_while_the_link_stays_and_all_executors_of_the_cluster_have_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let (folder, file) = (folder.path(), folder.path().join("file"));
-    fs::write(&file, "").unwrap();
-    let openai = ScriptedOpenAi::start().await.unwrap();
-    let hub = hub(&openai, &[]).await;
-    let mut agent = agent(&hub).await;
-    let token = key(&hub, &["eu"], true).await;
-    let first = executor(folder, hub.address("grpc").unwrap(), "eu", &token).await;
-    until_connected(&mut agent, &["eu"]).await;
+    let mut bench = Bench::start(&[]).await;
+    let first = bench.connect(&["eu"]).await.remove(0);
+    let folder = bench.folder().to_owned();
+    let Bench { hub, agent, file, .. } = &mut bench;
     let kept = folder.join("state-eu/cluster.key");
     let read = || fs::read_to_string(&kept).unwrap();
     let old = read();
@@ -57,31 +49,31 @@ async fn a_key_is_renewed_while_the_link_stays_and_all_executors_of_the_cluster_
     // It has not been renewed for two days.
     let long_ago = SystemTime::now() - Duration::from_secs(48 * 3600);
     fs::File::options().write(true).open(&kept).unwrap().set_modified(long_ago).unwrap();
-    let again = sharing(folder, &hub, "one").await;
-    until_connected(&mut agent, &["eu"]).await;
-    let run = agent.chat(question(&[following(&file)], "eu")).await.unwrap().into_inner();
+    let again = sharing(&folder, hub, "one").await;
+    until_connected(agent, &["eu"]).await;
+    let run = agent.chat(question(&[following(file)], "eu")).await.unwrap().into_inner();
     until_waiting(&again).await;
     until(async || read() != old).await;
     let links = again.log().iter().filter(|line| line.contains("linked to the agent")).count();
     assert_eq!((links, waiting(&again)), (1, 1), "the link and what it carries stay");
     let ended = tokio::select! {
         ended = result(run) => ended,
-        () = say_done(&file) => unreachable!("it writes until it is told"),
+        () = say_done(file) => unreachable!("it writes until it is told"),
     };
     assert_eq!(ended.status(), ToolStatus::Success, "{ended:?}");
 
     // The fresh one is good for others, too, and when it is ended, so are the old one and all links.
-    let _other = sharing(folder, &hub, "two").await;
+    let _other = sharing(&folder, hub, "two").await;
     let executors = async |agent: &mut wire::agent::agent_client::AgentClient<_>| {
         let listed = agent.list_clusters(ListClustersRequest { caller: None }).await.unwrap().into_inner();
         listed.clusters.first().map_or(0, |cluster| cluster.executors.len())
     };
-    until(async || executors(&mut agent).await == 2).await;
+    until(async || executors(agent).await == 2).await;
     let fresh = read();
     let id = fresh.split('_').nth(1).unwrap().to_owned();
     let mut accounts = AccountsClient::connect(hub.grpc().unwrap()).await.unwrap();
     accounts.revoke_key(RevokeKeyRequest { id }).await.unwrap();
-    until_connected(&mut agent, &[]).await;
+    until_connected(agent, &[]).await;
     let mut links = ClusterLinkClient::connect(hub.grpc().unwrap()).await.unwrap();
     for ended in [fresh, old] {
         let mut renewal = tonic::Request::new(RenewRequest {});

@@ -1,12 +1,19 @@
 //! Hubs, and clusters that dial in.
 
-use std::{fs, io::Write as _, net::SocketAddr, path::Path, time::Duration};
+use std::{
+    fs,
+    io::Write as _,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use harness::{
     models::ScriptedOpenAi,
     process::{Sleuth, Start},
 };
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tonic::transport::Channel;
 use wire::{
@@ -16,6 +23,46 @@ use wire::{
 
 pub(crate) const SOON: Duration = Duration::from_secs(90);
 pub(crate) const TICK: Duration = Duration::from_millis(20);
+
+/// A hub with a scripted model, a client of it, and a file that commands can follow.
+pub(crate) struct Bench {
+    pub(crate) openai: ScriptedOpenAi,
+    pub(crate) hub: Sleuth,
+    pub(crate) agent: AgentClient<Channel>,
+    pub(crate) file: PathBuf,
+    folder: TempDir,
+}
+
+impl Bench {
+    /// `arguments` are more ones of the hub.
+    pub(crate) async fn start(arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let openai = ScriptedOpenAi::start().await.unwrap();
+        let hub = hub(&openai, arguments).await;
+        Self { agent: agent(&hub).await, openai, hub, file, folder }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn grpc(&self) -> SocketAddr {
+        self.hub.address("grpc").unwrap()
+    }
+
+    /// Has executors of clusters dial in.
+    pub(crate) async fn connect(&mut self, clusters: &[&str]) -> Vec<Sleuth> {
+        let mut executors = Vec::new();
+        for cluster in clusters {
+            let token = key(&self.hub, &[*cluster], true).await;
+            executors.push(executor(self.folder(), self.grpc(), cluster, &token).await);
+        }
+        until_connected(&mut self.agent, clusters).await;
+        executors
+    }
+}
 
 /// A port that nobody uses now.
 pub(crate) async fn free_port() -> u16 {

@@ -231,6 +231,40 @@ fn approvals_are_signed_by_gateways_and_checked_by_executors() {
     assert_eq!((knows("executor", signs), knows("executor", checks)), (vec![], deployment("executor")));
 }
 
+/// Their certificate is for the name of their Service, which all of them share.
+#[test]
+fn agents_that_share_a_store_say_by_which_name_and_address_they_are_reached() {
+    let Some(chart) = Chart::new() else { return };
+    let says = |values: &Value| {
+        let objects = chart.render(values, None).unwrap();
+        let variable = |container: &Value, name: &str| {
+            container["env"].as_array().unwrap().iter().find(|one| one["name"] == name).cloned()
+        };
+        let deployments = of_kind(&objects, "Deployment").into_iter();
+        let said = deployments.filter_map(|deployment| {
+            let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+            let url = variable(container, "SLEUTH_ADVERTISE")?["value"].as_str().unwrap().to_owned();
+            let ip = variable(container, "SLEUTH_ADVERTISE_IP").unwrap();
+            assert_eq!(ip["valueFrom"]["fieldRef"]["fieldPath"], "status.podIP");
+            Some((container["name"].as_str().unwrap().to_owned(), url))
+        });
+        let names =
+            of_kind(&objects, "Service").into_iter().map(|service| service["metadata"]["name"].clone());
+        (said.collect::<Vec<_>>(), names.collect::<Vec<_>>())
+    };
+    for mode in ["hub", "split", "single"] {
+        let mut values = json!({ "mode": mode });
+        assert_eq!(says(&values).0, [], "who shares nothing is not looked for");
+        values["store"] = json!({ "existingSecret": "database" });
+        let agent = if mode == "single" { "server" } else { "agent" }.to_owned();
+        let (said, services) = says(&values);
+        assert_eq!(said, [(agent.clone(), "http://test-sleuth-agent:50051".to_owned())]);
+        assert!(services.contains(&json!("test-sleuth-agent")), "{services:?}");
+        values["tls"] = json!({ "certificateSecret": "certificate" });
+        assert_eq!(says(&values).0, [(agent, "https://test-sleuth-agent:50051".to_owned())]);
+    }
+}
+
 /// Kubelets have no certificates, and no gRPC under TLS.
 #[test]
 fn probes_ask_as_much_as_a_kubelet_can() {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use domain::{Labels, Limits, Subagents};
+use runtime::place::Place;
 
 use crate::{prompt::EnabledPrompts, runbooks::Runbooks, sessions::Disclosure};
 
@@ -30,7 +31,7 @@ pub struct Config {
     /// What its own executors must be called to be given work.
     pub executor_labels: Labels,
     /// Where other agents that share the store reach this one; they do not if it is not said.
-    pub address: Option<String>,
+    pub address: Option<Place>,
     /// How long an executor of a cluster stays linked before it is to come again.
     pub link_age: Duration,
     /// The only prompt sections that may be on; `None` leaves it to the defaults and the requests.

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Where one process of a service is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
     service: String,
     /// One of the addresses of its host.
@@ -34,6 +34,16 @@ impl Place {
         let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
         let numeric = host.parse::<std::net::IpAddr>().is_ok();
         (!numeric).then_some((host, uri.port_u16().unwrap_or(usual)))
+    }
+
+    /// The service that it is of.
+    pub fn service(&self) -> &str {
+        &self.service
+    }
+
+    /// Which one of the machines it is that share the name.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.at
     }
 
     /// One of the machines that share its name.

@@ -1,16 +1,21 @@
 //! The YAML file beside the flags and the environment: same names, and each key counts where neither says
 //! anything.
 
-use std::{num::NonZeroU32, path::PathBuf, time::Duration};
+use std::{
+    net::{IpAddr, SocketAddr},
+    num::NonZeroU32,
+    path::PathBuf,
+    time::Duration,
+};
 
 use anyhow::Context as _;
 use domain::{Labels, Limits, Subagents};
 use grants::SigningKey;
-use runtime::{auth::ApiKey, telemetry};
+use runtime::{auth::ApiKey, place, telemetry};
 use store::Retention;
 
 use crate::{
-    cli::{Access, Administer, Answering, Data, General, Http, Links, LogFormat, Rates, Storage},
+    cli::{Access, Administer, Answering, Data, General, Grpc, Http, Links, LogFormat, Rates, Storage},
     services::Place,
 };
 
@@ -50,6 +55,7 @@ pub(crate) struct File {
     max_key_runs: Option<usize>,
     name_clusters: Option<bool>,
     advertise: Option<String>,
+    advertise_ip: Option<IpAddr>,
     link_seconds: Option<u64>,
     require_keys: Option<bool>,
     key_rate: Option<NonZeroU32>,
@@ -108,8 +114,8 @@ impl File {
     }
 
     /// Where to listen for gRPC.
-    pub(crate) fn grpc_address(&self, flag: Option<&str>) -> String {
-        first(flag, self.grpc.as_deref(), "127.0.0.1:50051")
+    pub(crate) fn grpc_address(&self, grpc: &Grpc) -> String {
+        first(grpc.grpc.as_deref(), self.grpc.as_deref(), "127.0.0.1:50051")
     }
 
     /// Where an executor listens.
@@ -294,13 +300,19 @@ impl File {
     pub(crate) fn hub(&self, flags: &Answering, links: &Links) -> anyhow::Result<agent::Config> {
         let usual = self.agent(flags)?;
         let age = links.link_seconds.or(self.link_seconds).map(Duration::from_secs);
-        let address = links.advertise.clone().or_else(|| self.advertise.clone());
-        if let Some(address) = &address {
-            runtime::place::Place::of(address).context("--advertise")?;
-        }
+        let address = self.advertised(links)?;
         let name_clusters = links.name_clusters.or(self.name_clusters).unwrap_or(usual.name_clusters);
         let link_age = age.unwrap_or(usual.link_age).clamp(SHORTEST_LINK, LONGEST_LINK);
         Ok(agent::Config { address, link_age, name_clusters, ..usual })
+    }
+
+    /// Where other agents reach this one.
+    fn advertised(&self, links: &Links) -> anyhow::Result<Option<place::Place>> {
+        let Some(address) = links.advertise.as_ref().or(self.advertise.as_ref()) else { return Ok(None) };
+        let place = place::Place::of(address).context("--advertise")?;
+        let Some(ip) = links.advertise_ip.or(self.advertise_ip) else { return Ok(Some(place)) };
+        let (_, port) = place.name().context("--advertise-ip needs a name in --advertise")?;
+        Ok(Some(place.at(SocketAddr::new(ip, port))))
     }
 
     /// Name of the cluster that the tools see.

@@ -7,6 +7,9 @@ use tempfile::TempDir;
 
 use crate::process::Start;
 
+/// A name that the certificates are for, and that nobody resolves.
+pub const SHARED: &str = "agents.sleuth.test";
+
 /// An authority, and a certificate for this machine that it has issued.
 #[derive(Debug)]
 pub struct Papers {
@@ -24,7 +27,7 @@ impl Papers {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
         let key = KeyPair::generate()?;
-        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let names = ["localhost", "127.0.0.1", SHARED].map(str::to_owned).to_vec();
         let certificate = CertificateParams::new(names)?.signed_by(&key, &authority)?;
         for (name, text) in
             [("ca.pem", authority.pem()), ("cert.pem", certificate.pem()), ("key.pem", key.serialize_pem())]

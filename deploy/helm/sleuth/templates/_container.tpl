@@ -64,13 +64,12 @@
     secretKeyRef:
       name: {{ $values.store.existingSecret }}
       key: {{ $values.store.secretKey }}
-{{- if eq $scheme "http" }}
-- name: POD_IP
+# The name is what their certificate is for.
+- name: SLEUTH_ADVERTISE
+  value: {{ $scheme }}://{{ $fullname }}-agent:50051
+- name: SLEUTH_ADVERTISE_IP
   valueFrom:
     fieldRef: {fieldPath: status.podIP}
-- name: SLEUTH_ADVERTISE
-  value: {{ eq $listen "[::]" | ternary "http://[$(POD_IP)]:50051" "http://$(POD_IP):50051" | quote }}
-{{- end }}
 {{- end }}
 {{- with $values.clusterName }}
 - name: CLUSTER_NAME

@@ -8,7 +8,7 @@ use std::{
 };
 
 use prost::Message as _;
-use runtime::{address, auth::ApiKey};
+use runtime::{address::Error, auth::ApiKey, place::Place};
 use store::{OwnerId, Store};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 use uuid::Uuid;
@@ -31,8 +31,8 @@ const COUNTS: Duration = Duration::from_secs(10);
 /// How long the store may take.
 const STORE_TIME: Duration = Duration::from_secs(5);
 
-/// Opens the way to an agent at an address.
-pub type Call = Arc<dyn Fn(&str) -> Result<Transport, address::Error> + Send + Sync>;
+/// Opens the way to an agent.
+pub type Call = Arc<dyn Fn(&Place) -> Result<Transport, Error> + Send + Sync>;
 
 /// This agent among those that share its store.
 pub(crate) struct Peers {
@@ -40,11 +40,11 @@ pub(crate) struct Peers {
     store: Arc<dyn Store>,
     call: Call,
     /// Where others reach this agent; they do not if it is not said.
-    address: Option<String>,
+    address: Option<Place>,
     key: ApiKey,
     me: OwnerId,
     /// Ways to other agents, by what they say of themselves.
-    ways: HashMap<(String, String), Transport>,
+    ways: HashMap<(Place, String), Transport>,
 }
 
 impl fmt::Debug for Peers {
@@ -57,17 +57,18 @@ impl fmt::Debug for Peers {
 #[derive(Debug)]
 struct Heard {
     link: LinkNotice,
-    address: String,
+    agent: Place,
     key: String,
 }
 
+/// Where an agent says that it is. None if that is nowhere.
+fn place(notice: &AgentNotice) -> Option<Place> {
+    let named = Place::of(&notice.address).ok()?;
+    if notice.at.is_empty() { Some(named) } else { Some(named.at(notice.at.parse().ok()?)) }
+}
+
 impl Peers {
-    pub(crate) fn new(
-        clusters: Clusters,
-        store: Arc<dyn Store>,
-        address: Option<String>,
-        call: Call,
-    ) -> Self {
+    pub(crate) fn new(clusters: Clusters, store: Arc<dyn Store>, address: Option<Place>, call: Call) -> Self {
         let secret = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
         let me = OwnerId::new(format!("agent_{}", Uuid::now_v7().simple()));
         Self { clusters, store, call, address, key: ApiKey::new(secret), me, ways: HashMap::new() }
@@ -101,7 +102,8 @@ impl Peers {
     async fn say(&self, counts: Duration) -> bool {
         let Some(address) = &self.address else { return true };
         let notice = AgentNotice {
-            address: address.clone(),
+            address: address.service().to_owned(),
+            at: address.address().map(|at| at.to_string()).unwrap_or_default(),
             key: self.key.expose().to_owned(),
             links: self.clusters.links(),
         };
@@ -131,12 +133,11 @@ impl Peers {
             if from == self.me {
                 continue;
             }
-            let Ok(AgentNotice { address, key, links }) = AgentNotice::decode(text.as_slice()) else {
-                continue;
-            };
-            for link in links {
+            let Ok(notice) = AgentNotice::decode(text.as_slice()) else { continue };
+            let Some(agent) = place(&notice) else { continue };
+            for link in notice.links {
                 let cluster = Joined { account: link.account.clone(), cluster: link.cluster.clone() };
-                let heard = Heard { address: address.clone(), key: key.clone(), link };
+                let heard = Heard { agent: agent.clone(), key: notice.key.clone(), link };
                 let place = (cluster, heard.link.executor.clone());
                 // An executor that has moved is where it came last.
                 if newest.get(&place).is_none_or(|other| other.link.since < heard.link.since) {
@@ -144,14 +145,13 @@ impl Peers {
                 }
             }
         }
-        self.ways
-            .retain(|(address, key), _| newest.values().any(|it| it.address == *address && it.key == *key));
+        self.ways.retain(|(agent, key), _| newest.values().any(|it| it.agent == *agent && it.key == *key));
         self.clusters.forget_remote(|cluster, member| {
             let place = (cluster.clone(), member.name().to_owned());
-            newest.get(&place).is_some_and(|heard| member.is_link(&heard.address, heard.link.since))
+            newest.get(&place).is_some_and(|heard| member.is_link(&heard.agent.to_string(), heard.link.since))
         });
         for ((cluster, executor), heard) in newest {
-            if self.clusters.lacks(&cluster, &executor, &heard.address, heard.link.since) {
+            if self.clusters.lacks(&cluster, &executor, &heard.agent.to_string(), heard.link.since) {
                 self.reach(&cluster, &executor, &heard);
             }
         }
@@ -159,10 +159,10 @@ impl Peers {
 
     /// Has an executor take calls through the agent that it is linked to.
     fn reach(&mut self, cluster: &Joined, executor: &str, heard: &Heard) {
-        let place = (heard.address.clone(), heard.key.clone());
+        let place = (heard.agent.clone(), heard.key.clone());
         let way = match self.ways.get(&place) {
             Some(way) => way.clone(),
-            None => match (self.call)(&heard.address) {
+            None => match (self.call)(&heard.agent) {
                 Ok(way) => self.ways.entry(place).or_insert(way).clone(),
                 Err(error) => return tracing::warn!(%error, "another agent cannot be called"),
             },
@@ -171,14 +171,14 @@ impl Peers {
             return;
         };
         let LinkNotice { instance, since, .. } = &heard.link;
-        let member = Member::through(executor.to_owned(), transport, &heard.address, *since);
+        let member = Member::through(executor.to_owned(), transport, &heard.agent.to_string(), *since);
         member.is(instance);
         self.clusters.add(cluster, &member);
         tracing::info!(
             account = cluster.account,
             cluster = cluster.cluster,
             executor,
-            agent = heard.address,
+            agent = %heard.agent,
             "an executor is reached through another agent"
         );
     }

@@ -1,6 +1,6 @@
 //! Flags that several services share.
 
-use std::{num::NonZeroU32, path::PathBuf};
+use std::{net::IpAddr, num::NonZeroU32, path::PathBuf};
 
 use clap::Args;
 
@@ -11,6 +11,9 @@ pub(crate) struct Links {
     /// of all. They do not unless it is given.
     #[arg(long, env = "SLEUTH_ADVERTISE", value_name = "URL")]
     pub(crate) advertise: Option<String>,
+    /// IP address of this agent, where several share the name in --advertise, for which their certificate is.
+    #[arg(long, env = "SLEUTH_ADVERTISE_IP", value_name = "IP")]
+    pub(crate) advertise_ip: Option<IpAddr>,
     /// Seconds after which an executor that has dialled in is to come again, at the latest; at most 3000. [default: 1800]
     #[arg(long, env = "SLEUTH_LINK_SECONDS", value_name = "SECONDS")]
     pub(crate) link_seconds: Option<u64>,
@@ -25,6 +28,14 @@ pub(crate) struct Data {
     /// Folder for what outlives the process. [default: $XDG_STATE_HOME/sleuth or ~/.local/state/sleuth]
     #[arg(long, env = "SLEUTH_DATA_DIR", value_name = "FOLDER")]
     pub(crate) data_dir: Option<PathBuf>,
+}
+
+/// The gRPC side.
+#[derive(Debug, Args)]
+pub(crate) struct Grpc {
+    /// Where to listen for gRPC. [default: 127.0.0.1:50051]
+    #[arg(long, env = "SLEUTH_GRPC", value_name = "ADDRESS")]
+    pub(crate) grpc: Option<String>,
 }
 
 /// The HTTP side.

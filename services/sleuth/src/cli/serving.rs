@@ -4,16 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::options::{Access, Answering, Data, Http, Links, Rates, Storage, Tls};
+use super::options::{Access, Answering, Data, Grpc, Http, Links, Rates, Storage, Tls};
 
 /// `sleuth serve`.
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) http: Http,
-    /// Where to listen for gRPC. [default: 127.0.0.1:50051]
-    #[arg(long, env = "SLEUTH_GRPC", value_name = "ADDRESS")]
-    pub(crate) grpc: Option<String>,
+    #[command(flatten)]
+    pub(crate) grpc: Grpc,
     /// YAML file with more toolsets and MCP servers, in HolmesGPT's format.
     #[arg(long, env = "SLEUTH_TOOLSETS", value_name = "FILE")]
     pub(crate) toolsets: Option<PathBuf>,
@@ -53,9 +52,8 @@ pub(crate) struct Gateway {
 /// `sleuth agent`.
 #[derive(Debug, Args)]
 pub(crate) struct Agent {
-    /// Where to listen for gRPC. [default: 127.0.0.1:50051]
-    #[arg(long, env = "SLEUTH_GRPC", value_name = "ADDRESS")]
-    pub(crate) grpc: Option<String>,
+    #[command(flatten)]
+    pub(crate) grpc: Grpc,
     /// The executors that run its tools, separated by commas, or `none` for those of clusters only. All addresses of a
     /// name count, and are looked up again. [default: http://127.0.0.1:50052]
     #[arg(long, env = "SLEUTH_EXECUTOR", value_name = "URL")]

@@ -15,7 +15,7 @@ pub(super) async fn run(context: Context, flags: Agent) -> anyhow::Result<()> {
     let shutdown = signals::shutdown()?;
     let models = models(&file, flags.answering.model_list.as_ref())?;
     let needs_key = file.needs_key(&flags.access);
-    let address: Address = file.grpc_address(flags.grpc.as_deref()).parse()?;
+    let address: Address = file.grpc_address(&flags.grpc).parse()?;
     let listener = address.listen(needs_key || api_key().is_some()).await?;
     let listener = listener.under(server_tls(&flags.tls)?);
     let executor = file.executor_url(flags.executor.as_deref());

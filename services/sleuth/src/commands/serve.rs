@@ -35,7 +35,7 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     let registry = Registry::new(storage.store(), file.rates(&flags.rates));
     let gate = Gate::new(api_key(), !needs_key, registry.clone());
     let http = listen_http(&file.http_address(&flags.http), has_key).await?;
-    let grpc: Address = file.grpc_address(flags.grpc.as_deref()).parse()?;
+    let grpc: Address = file.grpc_address(&flags.grpc).parse()?;
     let grpc = grpc.listen(has_key).await?.under(tls);
 
     let hidden = data.map(|data| data.path);

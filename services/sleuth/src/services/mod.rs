@@ -15,7 +15,7 @@ use std::{path::PathBuf, sync::Arc};
 use agent::{Agent, Call, Dial, Discovered};
 use anyhow::Context as _;
 use model::Catalogue;
-use runtime::{address, propagation};
+use runtime::propagation;
 use store::Store;
 use triage::Triage;
 use wire::transport;
@@ -61,6 +61,6 @@ fn agent(
     store: Arc<dyn Store>,
 ) -> anyhow::Result<Agent> {
     let dial: Dial = Arc::new(|place| Ok(grpc::with_key(place.channel(tls::client_tls)?)));
-    let call: Call = Arc::new(|peer| Ok(transport(address::channel_under(peer, tls::client_tls)?)));
+    let call: Call = Arc::new(|peer| Ok(transport(peer.channel(tls::client_tls)?)));
     Ok(Agent::new(config, models, Discovered::behind(executor, dial)?, store, call))
 }
