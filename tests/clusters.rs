@@ -12,6 +12,8 @@ mod keys;
 mod namespace;
 #[path = "clusters/namespaces.rs"]
 mod namespaces;
+#[path = "clusters/replicas.rs"]
+mod replicas;
 #[path = "clusters/tunnel.rs"]
 mod tunnel;
 #[path = "clusters/world.rs"]

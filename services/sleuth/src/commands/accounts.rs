@@ -44,8 +44,8 @@ fn show(accounts: &[Account], json: bool) -> anyhow::Result<()> {
     let mut table = Table::new(["ACCOUNT", "NAME", "MODEL", "TOKENS TODAY", "COST TODAY", ""]);
     for account in accounts {
         let off = if account.disabled_at.is_some() { "disabled" } else { "" };
-        let tokens = of(account.tokens_today.to_string(), account.daily_tokens.map(|most| most.to_string()));
-        let cost = of(dollars(account.cost_usd_today), account.daily_cost_usd.map(dollars));
+        let tokens = of(&account.tokens_today.to_string(), account.daily_tokens.map(|most| most.to_string()));
+        let cost = of(&dollars(account.cost_usd_today), account.daily_cost_usd.map(dollars));
         let (id, name, model) = (account.id.clone(), account.name.clone(), account.default_model.clone());
         table.row([id, name, model, tokens, cost, off.to_owned()]);
     }
@@ -53,8 +53,8 @@ fn show(accounts: &[Account], json: bool) -> anyhow::Result<()> {
 }
 
 /// What was spent, of what may be.
-fn of(spent: String, most: Option<String>) -> String {
-    most.map_or_else(|| spent.clone(), |most| format!("{spent} of {most}"))
+fn of(spent: &str, most: Option<String>) -> String {
+    most.map_or_else(|| spent.to_owned(), |most| format!("{spent} of {most}"))
 }
 
 fn dollars(amount: f64) -> String {
