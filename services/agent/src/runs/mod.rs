@@ -56,6 +56,8 @@ pub(crate) struct Runs {
     heart: Heart,
     tasks: TaskTracker,
     closing: CancellationToken,
+    /// Cancelled once no run of another agent is taken over here any more.
+    draining: CancellationToken,
     /// Cancelled when the runs here are left to another agent.
     leaving: CancellationToken,
     table: Arc<Table>,
@@ -71,6 +73,7 @@ impl Runs {
             log,
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
+            draining: CancellationToken::new(),
             leaving: CancellationToken::new(),
             table: Arc::default(),
         }
@@ -144,6 +147,7 @@ impl Runs {
     /// Lets the runs end, with some patience. What is left then is left to another agent where the log outlives
     /// this one, and cancelled where it does not.
     pub(crate) async fn shutdown(&self) {
+        self.draining.cancel();
         self.tasks.close();
         if timeout(self.config.drain_time, self.table.rests()).await.is_err() && self.config.hands_over {
             self.leaving.cancel();

@@ -87,7 +87,7 @@ impl Left {
 }
 
 impl Runs {
-    /// Looks for runs whose agent is gone until this one closes. Sessions that nobody works on are somebody else's.
+    /// Looks for runs whose agent is gone until this one drains. Sessions that nobody works on are somebody else's.
     pub(crate) fn keep_recovering(self: &Arc<Self>, session: impl Fn(LogId) + Send + Sync + 'static) {
         let runs = Arc::clone(self);
         let closing = self.closing.clone();
@@ -95,6 +95,10 @@ impl Runs {
             let (mut ticks, mut patience) = (interval(PERIOD), Patience::default());
             loop {
                 ticks.tick().await;
+                // What would be taken over now would soon be left again.
+                if runs.draining.is_cancelled() {
+                    return;
+                }
                 if let Err(error) = runs.recover(&session, &mut patience).await {
                     tracing::warn!(%error, "runs of lost agents cannot be looked for");
                 }

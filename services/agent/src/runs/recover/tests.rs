@@ -96,6 +96,24 @@ fn what_lists_show_of_a_run_is_made_of_its_log_again() {
     assert_eq!(wire::agent::RunInfo { ended_at: kept.ended_at, ..again }, kept);
 }
 
+#[test]
+fn an_agent_that_drains_takes_nothing_over() {
+    let world = World::new(&[255, 255]);
+    let life = world.live();
+    let log = life.begins(question(world.limits));
+    assert!(!life.ends_before(Moment::Events(3, 0), &log));
+    drop(life);
+    let before = world.reads(&log).len();
+    let life = world.live();
+    life.begins(question(world.limits));
+    life.drains_for(SOON + TWITCH);
+    assert_eq!(world.reads(&log).len(), before);
+    let next = world.live();
+    assert!(next.takes_over(&log) <= SOON);
+    next.ends(&log);
+    assert_eq!(told(&world, &log).0, Some(Outcome::Finished));
+}
+
 fn moments() -> impl Strategy<Value = Moment> {
     prop_oneof![
         (0..90_000_u64).prop_map(|millis| Moment::Time(Duration::from_millis(millis))),

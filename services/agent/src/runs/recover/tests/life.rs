@@ -98,6 +98,12 @@ impl Life<'_> {
         self.until(async { sleep(time).await });
     }
 
+    /// Lets it drain for a time, which is too short to end.
+    pub(super) fn drains_for(&self, time: Duration) {
+        let drained = self.until(async { timeout(time, self.runs.shutdown()).await });
+        assert!(drained.is_err(), "it has ended");
+    }
+
     pub(super) fn begins(&self, question: Question) -> LogId {
         let reading = self.until(self.runs.start(question));
         LogId::from(reading.ok().unwrap().run())
