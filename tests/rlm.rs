@@ -97,7 +97,7 @@ async fn a_needle_is_found_in_a_long_log_that_no_model_reads() {
     ]);
     let path = log.path().display().to_string();
     let asked =
-        Start::new(["ask", &question, "--json", "--mode", "rlm", "--max-depth", "1", "--context", &path]);
+        Start::new(["ask", &question, "--json", "--mode", "rlm", "--max-depth", "0", "--context", &path]);
     let output = asked.models(&list(&openai)).unwrap().command().unwrap().output().await.unwrap();
     let report: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)));
@@ -115,7 +115,9 @@ async fn agents_ask_agents_down_to_the_depth() {
         "print(context); FINAL((await llm_query('FAKE' + '_LLM{\"answer\": \"deepest\"}')) + context.length)"}}]]});
     let asks =
         format!("FINAL(await llm_query('FAKE' + '_LLM' + {}, 'twelve chars'))", json!(below.to_string()));
-    let events = bench.events(coding(&[&asks]), RlmMode { context: "x".into(), ..RlmMode::default() }).await;
+    let events = bench
+        .events(coding(&[&asks]), RlmMode { context: "x".into(), max_depth: Some(1), ..RlmMode::default() })
+        .await;
     assert_eq!(answer(&events), ("deepest12".to_owned(), "final".to_owned()), "{:?}", told(&events));
     assert_eq!(
         told(&events),
@@ -150,7 +152,7 @@ async fn mistakes_are_told_and_ceilings_hold() {
     let bench = Bench::start().await;
     let rlm = RlmMode {
         context: "x".into(),
-        max_depth: Some(1),
+        max_depth: Some(0),
         max_iterations: 3,
         max_model_calls: 4,
         ..RlmMode::default()

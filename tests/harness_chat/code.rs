@@ -176,7 +176,7 @@ async fn questions_of_code_are_asked_some_at_a_time_and_end_with_it() {
         "await Promise.all(Array.from({length: 40}, () => llm_query('FAKE' + '_LLM{\"hang\": true}')))",
     ]);
     let idle = descendants(bench.sleuth.id().unwrap());
-    let mut chat = Chat::open(&bench.url(), &asking(&script, rlm(json!({"maxDepth": 1})))).await;
+    let mut chat = Chat::open(&bench.url(), &asking(&script, rlm(json!({"maxDepth": 0})))).await;
     chat.until("repl_input").await.unwrap();
     assert!(bench.openai.until_in_flight(16, SOON).await, "{} are asked", bench.openai.in_flight());
     assert_eq!(bench.openai.requests().len(), 17, "the one that wrote the code, and sixteen");
@@ -197,7 +197,7 @@ async fn tokens_of_all_agents_and_questions_are_one_budget() {
         console.log(said.join('; '))";
     let mut script = coding(&[asks, "console.log('never')"]);
     script["prompt_tokens"] = json!(1000);
-    let mut chat = Chat::open(&bench.url(), &asking(&script, rlm(json!({"maxDepth": 1})))).await;
+    let mut chat = Chat::open(&bench.url(), &asking(&script, rlm(json!({"maxDepth": 0})))).await;
     chat.end().await;
     let outputs = chat.all("repl_output");
     assert_eq!(outputs.len(), 1, "the model must answer after that");

@@ -13,7 +13,7 @@ const STUCK: &str = "scope.kept = 1; console.log('on'); await llm_query('FAKE' +
 #[tokio::test]
 async fn time_is_a_ceiling_of_code_and_of_what_it_asks() {
     let bench = Bench::with(|start, _| start.arg("--max-seconds").arg("2")).await;
-    let body = asking(&coding(&[STUCK, STUCK]), rlm(json!({"maxDepth": 1})));
+    let body = asking(&coding(&[STUCK, STUCK]), rlm(json!({"maxDepth": 0})));
     let mut chat = Chat::open(&bench.url(), &body).await;
     chat.end().await;
     assert_eq!(said(&chat), "I do not know.");
@@ -27,7 +27,7 @@ async fn an_interpreter_that_is_lost_says_so_and_then_code_begins_anew() {
     let bench = Bench::start().await;
     // On a busy machine, some code comes before another executor does.
     let script = coding(&[&[STUCK][..], &[TELLS; 9]].concat());
-    let mut chat = Chat::open(&bench.url(), &asking(&script, rlm(json!({"maxDepth": 1})))).await;
+    let mut chat = Chat::open(&bench.url(), &asking(&script, rlm(json!({"maxDepth": 0})))).await;
     chat.until("repl_progress").await.unwrap();
     bench.sleuth.lose_executor().await.unwrap();
     chat.end().await;

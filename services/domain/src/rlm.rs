@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Rlm {
     /// How many agents stand above it.
     pub depth: u32,
-    /// At this depth, a question of the code is one call of the model. Above it, it is an agent of its own.
+    /// The deepest that one may stand. A question of its code is one call of the model; of code above, it is an agent.
     pub max_depth: u32,
     /// How often it may run code before it must answer.
     pub iterations: u32,
@@ -19,7 +19,7 @@ impl Rlm {
     /// How an agent works that the code of this one asks; `None` if it may ask none.
     pub fn below(self) -> Option<Self> {
         let depth = self.depth.saturating_add(1);
-        (depth < self.max_depth).then_some(Self { depth, ..self })
+        (depth <= self.max_depth).then_some(Self { depth, ..self })
     }
 }
 
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn agents_ask_agents_down_to_a_depth() {
-        let top = Rlm { depth: 0, max_depth: 2, iterations: 10, calls: 100 };
+        let top = Rlm { depth: 0, max_depth: 1, iterations: 10, calls: 100 };
         assert_eq!(top.below(), Some(Rlm { depth: 1, ..top }));
         assert_eq!(top.below().and_then(Rlm::below), None);
         assert_eq!(Rlm { max_depth: 0, ..top }.below(), None);

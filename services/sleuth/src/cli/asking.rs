@@ -53,7 +53,7 @@ pub(crate) struct Ask {
     /// The input of `--mode rlm`: a text file, or `-` for standard input.
     #[arg(long, value_name = "FILE", requires_if("rlm", "mode"))]
     pub(crate) context: Option<PathBuf>,
-    /// With `--mode rlm`: how many agents may stand one below the other.
+    /// With `--mode rlm`: how many agents may stand below the first, one below the other. [default: 2]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) max_depth: Option<u32>,
     /// With `--mode rlm`: how often an agent may run code.
