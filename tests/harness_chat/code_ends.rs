@@ -22,6 +22,16 @@ async fn time_is_a_ceiling_of_code_and_of_what_it_asks() {
 }
 
 #[tokio::test]
+async fn a_command_of_code_that_takes_too_long_is_stopped_and_the_code_goes_on() {
+    let bench = Bench::start().await;
+    let script =
+        coding(&["const it = await exec('tail -f /dev/null', 1); FINAL(`${it.exitCode}: ${it.stderr}`)"]);
+    let mut chat = Chat::open(&bench.url(), &asking(&script, rlm(json!({})))).await;
+    chat.end().await;
+    assert!(said(&chat).starts_with("-1: Error: Command 'tail -f /dev/null'"), "{}", said(&chat));
+}
+
+#[tokio::test]
 async fn an_interpreter_that_is_lost_says_so_and_then_code_begins_anew() {
     const TELLS: &str = "FINAL(`${scope.kept}: ${context}`)";
     let bench = Bench::start().await;

@@ -240,10 +240,15 @@ pub(crate) fn command(call: &CallId, question: &QuestionId, arguments: String, d
     ToolCall { id: call.of_command(question), name: "exec".to_owned(), arguments }
 }
 
-/// What a command says, for code.
+/// What a command says, for code. One that was stopped has no exit code of its own.
 pub(crate) fn said(result: ToolResult) -> Result<String, String> {
+    const STOPPED: i32 = -1;
     match result.error {
         None => Ok(result.data),
+        Some(error) if result.elapsed.is_some() => {
+            let code = result.return_code.unwrap_or(STOPPED);
+            Ok(serde_json::json!({"exitCode": code, "stdout": "", "stderr": error}).to_string())
+        }
         Some(error) => Err(error),
     }
 }
