@@ -122,12 +122,21 @@ async fn a_run_ends_with_what_is_left_of_the_budget() {
     let world = World::start().await;
     world.operator(&["accounts", "update", "acme", "--daily-tokens", "2500"]).await;
     let endless = r#"look FAKE_LLM{"rounds": 50, "prompt_tokens": 900, "completion_tokens": 100}"#;
-    let answer = world.send(Method::POST, "/api/chat", &world.victim, &json!({ "ask": endless }), &[]).await;
+    let asked = async || {
+        let (body, once) = (json!({ "ask": endless }), [("idempotency-key", "once")]);
+        world.send(Method::POST, "/api/chat", &world.victim, &body, &once).await
+    };
+    let run_id = |answer: &Response| answer.headers()["x-sleuth-run-id"].to_str().unwrap().to_owned();
+    let answer = asked().await;
     assert_eq!(answer.status(), 200);
+    let first = run_id(&answer);
     // After the third call nothing is left, and the fourth has to answer.
     let calls = world.openai.requests();
     let may_look: Vec<_> = calls.iter().map(|call| call.body["tools"].is_array()).collect();
     assert_eq!(may_look, [true, true, true, false]);
     assert_eq!(spent(&world, "acme").await["tokens_today"], 4000);
     assert_eq!(ask(&world, &world.victim).await.status(), 429);
+    // Whoever asks for it again gets that run.
+    assert_eq!(run_id(&asked().await), first);
+    assert_eq!(world.openai.requests().len(), 4);
 }

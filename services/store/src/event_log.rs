@@ -14,6 +14,9 @@ pub trait EventLog: Send + Sync + 'static {
     /// Creates a log with its first events and makes its creator the owner.
     async fn create(&self, log: NewLog) -> Result<Creation, Error>;
 
+    /// The log that the same request has created before.
+    async fn created(&self, asked: &Idempotency) -> Result<Option<LogId>, Error>;
+
     /// Appends a batch. When it returns, the events are on disk and every reader sees them. An append whose answer
     /// is [`Error::Unavailable`], or that was dropped, may have happened.
     async fn append(&self, lease: &Lease, batch: Batch) -> Result<(), Error>;
@@ -77,10 +80,7 @@ impl NewLog {
         check_name("the id of a log", self.id.as_str())?;
         check_name("the owner of a log", self.owner.as_str())?;
         check_name("an account", &self.meta.account)?;
-        if let Some(idempotency) = &self.idempotency {
-            check_name("the scope of an idempotency key", &idempotency.scope)?;
-            check_name("an idempotency key", &idempotency.key)?;
-        }
+        self.idempotency.as_ref().map_or(Ok(()), Idempotency::check)?;
         dense(&self.id, 0, &self.events)
     }
 }
@@ -120,6 +120,14 @@ pub struct Idempotency {
     pub key: String,
     /// Digest of the request's body.
     pub digest: [u8; 32],
+}
+
+impl Idempotency {
+    /// Checks what no store could check better.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        check_name("the scope of an idempotency key", &self.scope)?;
+        check_name("an idempotency key", &self.key)
+    }
 }
 
 /// What became of a log that was to be.

@@ -35,6 +35,11 @@ impl Runs {
         if self.closing.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
+        if let Some(asked) = &question.idempotency
+            && let Some(log) = self.log().created(asked).await?
+        {
+            return self.attach(&log, &question.account).await;
+        }
         let model = self.models.get(question.model.as_deref())?;
         self.check_sight(&*model, &question)?;
         let settled = open_calls::settle(&question.history, &question.brought);

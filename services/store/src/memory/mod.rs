@@ -16,8 +16,9 @@ use domain::{Event, LogId};
 use tokio::sync::watch;
 
 use crate::{
-    Batch, BlobId, Blobs, Catalog, Creation, Entry, Error, EventLog, Head, Inbox, Lease, NewLog, Notices,
-    OwnerId, Ownership, Post, Posted, Query, Retention, error::check_name, notices::Board, owners::Owners,
+    Batch, BlobId, Blobs, Catalog, Creation, Entry, Error, EventLog, Head, Idempotency, Inbox, Lease, NewLog,
+    Notices, OwnerId, Ownership, Post, Posted, Query, Retention, error::check_name, notices::Board,
+    owners::Owners,
 };
 use log::Log;
 
@@ -134,6 +135,14 @@ impl EventLog for Memory {
     async fn create(&self, log: NewLog) -> Result<Creation, Error> {
         log.check()?;
         self.lock().create(log)
+    }
+
+    async fn created(&self, asked: &Idempotency) -> Result<Option<LogId>, Error> {
+        asked.check()?;
+        let logs = self.lock();
+        let log = logs.by_key.get(&(asked.scope.clone(), asked.key.clone()));
+        let is_same = |log: &&LogId| logs.get(log).is_ok_and(|log| log.idempotency.as_ref() == Some(asked));
+        Ok(log.filter(is_same).cloned())
     }
 
     async fn append(&self, lease: &Lease, batch: Batch) -> Result<(), Error> {

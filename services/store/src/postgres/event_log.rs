@@ -14,7 +14,8 @@ use super::{
     log::{exists, text},
 };
 use crate::{
-    Batch, Creation, Error, EventLog, Head, Lease, NewLog, State, catalog::now, event_log::dense, record, sql,
+    Batch, Creation, Error, EventLog, Head, Idempotency, Lease, NewLog, State, catalog::now,
+    event_log::dense, record, sql,
 };
 
 /// Events of one page, however many were asked for.
@@ -29,6 +30,18 @@ impl EventLog for Postgres {
         let records: Vec<_> = events.into_iter().map(|event| record::encode(&log.id, event)).collect();
         let (log, records) = (&log, &records);
         self.database.run(|client, again| create(client, again, log, state, records)).await
+    }
+
+    async fn created(&self, asked: &Idempotency) -> Result<Option<LogId>, Error> {
+        asked.check()?;
+        let find = |client: Object, _| async move {
+            let select = client
+                .prepare_cached("SELECT id FROM sleuth.logs WHERE scope = $1 AND key = $2 AND digest = $3")
+                .await?;
+            let row = client.query_opt(&select, &[&asked.scope, &asked.key, &&asked.digest[..]]).await?;
+            Ok(row.map(|row| row.try_get::<_, String>(0)).transpose()?.map(LogId::new))
+        };
+        self.database.run(find).await
     }
 
     async fn append(&self, lease: &Lease, batch: Batch) -> Result<(), Error> {

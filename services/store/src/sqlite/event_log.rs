@@ -51,6 +51,16 @@ impl EventLog for Sqlite {
         self.writer.write(create).await
     }
 
+    async fn created(&self, asked: &Idempotency) -> Result<Option<LogId>, Error> {
+        asked.check()?;
+        let asked = asked.clone();
+        let earlier = self.readers.read(move |connection| repeated(connection, &asked)).await?;
+        Ok(earlier.and_then(|earlier| match earlier {
+            Creation::Existing(log) => Some(log),
+            Creation::New(_) | Creation::Mismatch(_) => None,
+        }))
+    }
+
     async fn append(&self, lease: &Lease, batch: Batch) -> Result<(), Error> {
         let Lease { log, epoch } = lease.clone();
         dense(&log, batch.expected, &batch.events)?;

@@ -38,6 +38,13 @@ async fn a_repeated_request_gets_the_log_of_the_first(bench: Bench) {
     assert_eq!(create(keyed("r2", &owner, "k", 1)).await, Creation::Existing(log("r1")));
     assert_eq!(create(keyed("r3", &owner, "k", 2)).await, Creation::Mismatch(log("r1")));
     assert!(matches!(create(keyed("r4", &owner, "other", 2)).await, Creation::New(_)));
+    let created = async |key: &str, digest| {
+        let asked = keyed("r", &owner, key, digest).idempotency.unwrap();
+        bench.store.created(&asked).await
+    };
+    assert_eq!(created("k", 1).await, Ok(Some(log("r1"))));
+    assert_eq!((created("k", 2).await, created("new", 1).await), (Ok(None), Ok(None)));
+    assert!(matches!(created("a\0b", 1).await, Err(Error::BadName(_))));
     let mut elsewhere = keyed("r5", &owner, "k", 2);
     elsewhere.idempotency.as_mut().unwrap().scope = "other".into();
     assert!(matches!(create(elsewhere).await, Creation::New(_)));
