@@ -1,6 +1,6 @@
 //! Routes for operators: health, readiness, metrics.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
@@ -9,8 +9,9 @@ use axum::{
 };
 use http::{StatusCode, header};
 use serde::Serialize;
+use tokio::{sync::Mutex, time::Instant};
 
-use crate::{problem::Problem, state::Shared};
+use crate::{problem::Problem, state::Shared, upstream::Upstream};
 
 #[derive(Serialize)]
 pub(crate) struct Health {
@@ -28,19 +29,42 @@ struct Ready {
     models: Vec<String>,
 }
 
+/// How long an answer of the agent stands. Anybody may ask, and each question looks at its store and its executors.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// The names of the models, or what is missing; and since when.
+#[derive(Debug, Default)]
+pub(crate) struct Readiness(Mutex<Option<(Instant, Result<Vec<String>, String>)>>);
+
+impl Readiness {
+    async fn of(&self, upstream: &Upstream) -> Result<Vec<String>, String> {
+        let mut known = self.0.lock().await;
+        if let Some((at, answer)) = &*known
+            && at.elapsed() < FRESH
+        {
+            return answer.clone();
+        }
+        let answer = match upstream.readiness().await {
+            Ok(agent) if agent.ready => Ok(agent.models),
+            Ok(agent) => Err(agent.missing.join("; ")),
+            Err(status) => {
+                tracing::warn!(error = %status.message(), "readiness is not known");
+                Err("the agent cannot be reached".to_owned())
+            }
+        };
+        *known = Some((Instant::now(), answer.clone()));
+        answer
+    }
+}
+
 /// `GET /readyz`: whether questions can be answered now.
 pub(crate) async fn ready(State(shared): State<Arc<Shared>>) -> Result<Response, Problem> {
-    let missing = match shared.upstream.readiness().await {
-        Ok(agent) if agent.ready => {
-            return Ok(Json(Ready { status: "ready", models: agent.models }).into_response());
+    match shared.readiness.of(&shared.upstream).await {
+        Ok(models) => Ok(Json(Ready { status: "ready", models }).into_response()),
+        Err(missing) => {
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, &format!("Service not ready: {missing}")))
         }
-        Ok(agent) => agent.missing.join("; "),
-        Err(status) => {
-            tracing::warn!(error = %status.message(), "readiness is not known");
-            "the agent cannot be reached".to_owned()
-        }
-    };
-    Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, &format!("Service not ready: {missing}")))
+    }
 }
 
 /// `GET /metrics`: Prometheus' text format.

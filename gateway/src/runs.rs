@@ -84,7 +84,7 @@ pub(crate) async fn cancel(
     request: Request,
 ) -> Result<Json<Cancelled>, Problem> {
     let run_id = run_id(path)?;
-    let body = body::read_json(request, &shared.config).await?;
+    let body = body::read_json(request, &shared).await?;
     let body = if body.is_empty() {
         CancelBody::default()
     } else {

@@ -11,8 +11,10 @@ use crate::{
     answer::{Answer, Came},
     approvals::Approvals,
     asker::Asker,
+    body,
     config::Config,
     following::Following,
+    ops::Readiness,
     problem::Problem,
     resume::Cursor,
     sessions,
@@ -28,6 +30,9 @@ pub(crate) struct Shared {
     pub(crate) approvals: Option<Approvals>,
     /// One permit per answer in progress.
     answers: Arc<Semaphore>,
+    pub(crate) bodies: body::Room,
+    /// What was last known of the agent's readiness.
+    pub(crate) readiness: Readiness,
     /// Cancelled when answers in progress must end.
     pub(crate) ending: CancellationToken,
     /// Cancelled when the server is told to stop: streams without an end of their own end then.
@@ -47,6 +52,8 @@ impl Shared {
             upstream,
             approvals,
             answers,
+            bodies: body::Room::default(),
+            readiness: Readiness::default(),
             ending: CancellationToken::new(),
             stopping: CancellationToken::new(),
             sessions: sessions::Upstream::new(transport),

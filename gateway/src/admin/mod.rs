@@ -236,7 +236,13 @@ async fn create_key(State(shared): State<Arc<Shared>>, asked: Request) -> Result
     let NewKey { account, name, scopes, clusters, expires_in, join } = read(asked, &shared).await?;
     let kind = if join { KeyKind::Join } else { KeyKind::Client };
     let expires_at =
-        expires_in.and_then(|seconds| SystemTime::now().checked_add(Duration::from_secs(seconds)));
+        match expires_in.map(|seconds| SystemTime::now().checked_add(Duration::from_secs(seconds))) {
+            Some(None) => {
+                return Err(Problem::new(StatusCode::BAD_REQUEST, "expires_in: it is too large"));
+            }
+            Some(at) => at,
+            None => None,
+        };
     let new = CreateKeyRequest {
         account,
         kind: kind.into(),
@@ -294,7 +300,7 @@ async fn audit(
 
 /// A body, which may be missing where nothing in it is needed.
 async fn read<T: DeserializeOwned + Default>(asked: Request, shared: &Shared) -> Result<T, Problem> {
-    let body = body::read_json(asked, &shared.config).await?;
+    let body = body::read_json(asked, &shared).await?;
     if body.is_empty() {
         return Ok(T::default());
     }

@@ -47,7 +47,7 @@ async fn chat(
 ) -> Result<Response, Refusal> {
     let again = Again::of(request.headers())?;
     let route = request.uri().path().to_owned();
-    let body = body::read_long_json(request, &shared.config, shared.config.input_limit).await?;
+    let body = body::read_long_json(request, &shared, shared.config.input_limit).await?;
     let mut chat = request::parse(&body)?;
     again.mark(&route, &body, &mut chat);
     drop(body);

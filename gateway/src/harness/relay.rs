@@ -51,7 +51,7 @@ pub(super) async fn answer(
     path: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Json<Done>, Refusal> {
-    let body = body::read_json(request, &shared.config).await?;
+    let body = body::read_json(request, &shared).await?;
     let (session, response) = read(&body)?;
     let run = ids::run(&session);
     if !goes_on(&shared, &asker, &run).await? {

@@ -60,7 +60,7 @@ async fn chat(
     auth::require(&asker, Scope::Ask)?;
     let again = Again::of(request.headers())?;
     let route = request.uri().path().to_owned();
-    let body = body::read_json(request, &shared.config).await?;
+    let body = body::read_json(request, &shared).await?;
     let about = request::about(&body)?;
     cluster::permit(&about, &asker)?;
     let mut question = request::question(&body, &about)?;

@@ -76,7 +76,7 @@ impl AgentBody {
 /// `POST /v1/agents`
 pub(super) async fn create(sessions: Sessions, request: Request) -> Result<Response, Problem> {
     let (path, key) = (request.uri().path().to_owned(), key(request.headers())?);
-    let body = body::read_json(request, &sessions.shared.config).await?;
+    let body = body::read_json(request, &sessions.shared).await?;
     let asked: AgentBody = request::read(&body)?;
     super::only_harness(asked.harness_id.as_ref().or(asked.harness_name.as_ref()))?;
     let model = sessions.model(asked.default_model_id.as_deref()).await?;
@@ -113,7 +113,7 @@ pub(super) async fn inspect(sessions: Sessions, request: Request) -> Result<Json
 /// `PATCH /v1/agents/{id}`
 pub(super) async fn update(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
     let id = own(&request)?;
-    let body = body::read_json(request, &sessions.shared.config).await?;
+    let body = body::read_json(request, &sessions.shared).await?;
     let asked: AgentBody = request::read(&body)?;
     let model = sessions.model(asked.default_model_id.as_deref()).await?;
     let before = sessions.agent(&id).await?;

@@ -19,7 +19,7 @@ const DENIED: &str = "Not run: the user refused this call.";
 /// `POST …/tool-approvals`
 pub(super) async fn decide(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
     let session_id = ids_of(&request)?;
-    let body = body::read_json(request, &sessions.shared.config).await?;
+    let body = body::read_json(request, &sessions.shared).await?;
     let DecisionsBody { decisions } = request::read(&body)?;
     let session = sessions.upstream().get(sessions.caller(), &session_id).await?;
     let by = sessions.asker.decides();

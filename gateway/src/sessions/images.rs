@@ -26,7 +26,7 @@ pub(super) async fn create(sessions: Sessions, request: Request) -> Result<Respo
     }
     let said = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let said = said.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let content = body::read(request, &sessions.shared.config, LARGEST).await?;
+    let content = body::read(request, &sessions.shared, LARGEST).await?;
     let media_type = sniffed(&content).filter(|kind| said == *kind || is_loose(&said));
     let Some(media_type) = media_type else {
         let detail = "an image is sent as it is: PNG, JPEG, GIF or WebP, with its Content-Type";

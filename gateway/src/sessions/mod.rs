@@ -168,7 +168,7 @@ fn last(request: &Request) -> String {
 /// `POST /v1/sessions`
 async fn create(sessions: Sessions, request: Request) -> Result<Response, Problem> {
     let (path, key) = (request.uri().path().to_owned(), key(request.headers())?);
-    let body = body::read_json(request, &sessions.shared.config).await?;
+    let body = body::read_json(request, &sessions.shared).await?;
     let asked: SessionBody = request::read(&body)?;
     let agent_id = sessions.agent_id(asked.agent_id.as_ref().or(asked.agent_name.as_ref())).await?;
     only_harness(asked.harness_id.as_ref().or(asked.harness_name.as_ref()))?;
@@ -222,7 +222,7 @@ async fn inspect(sessions: Sessions, request: Request) -> Result<Json<Value>, Pr
 /// `PATCH /v1/sessions/{id}`
 async fn update(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
     let id = ids_of(&request)?;
-    let body = body::read_json(request, &sessions.shared.config).await?;
+    let body = body::read_json(request, &sessions.shared).await?;
     let asked: SessionBody = request::read(&body)?;
     let model = sessions.model(asked.model_id.as_deref()).await?;
     let before = sessions.upstream().get(sessions.caller(), &id).await?.settings.unwrap_or_default();
@@ -253,7 +253,7 @@ async fn say(sessions: Sessions, request: Request) -> Result<Response, Problem> 
     let key = key(request.headers())?;
     let waits = query.flag("wait")? == Some(true);
     let time = waiting::time(query.number("timeout_ms")?);
-    let body = body::read_json(request, &sessions.shared.config).await?;
+    let body = body::read_json(request, &sessions.shared).await?;
     let body: MessageBody = request::read(&body)?;
     let model = sessions.model(body.model()).await?;
     let client_message_id = body.client_message_id.clone().or(key).unwrap_or_default();
@@ -307,7 +307,7 @@ async fn cancel(sessions: Sessions, request: Request) -> Result<Json<Value>, Pro
 /// `POST /v1/sessions/{id}/tool-results`
 async fn tool_results(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
     let id = ids_of(&request)?;
-    let body = body::read_json(request, &sessions.shared.config).await?;
+    let body = body::read_json(request, &sessions.shared).await?;
     let results = request::read::<ResultsBody>(&body)?.results()?;
     let accepted = sessions.upstream().results(sessions.caller(), &id, results).await?;
     Ok(Json(json!({ "accepted": accepted, "status": "active" })))

@@ -1,8 +1,11 @@
 //! Serving gRPC on whatever an address names.
 
-use std::io;
+use std::{io, time::Duration};
 
-use tokio::net::TcpListener;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::sleep,
+};
 use tokio_stream::{
     Stream, StreamExt as _,
     wrappers::{TcpListenerStream, UnixListenerStream},
@@ -20,6 +23,8 @@ use crate::{
 
 /// Handshakes of TLS at the same time; further connections wait.
 const HANDSHAKES: usize = 256;
+/// A pause after a connection could not be taken.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until `shutdown`, and then until the calls in progress have ended. On a Unix socket only processes of
 /// the same user are served.
@@ -40,13 +45,7 @@ where
     let end = shutdown.cancelled_owned();
     match listener {
         Listener::Tcp(listener) => {
-            let incoming = TcpListenerStream::new(listener).map(|accepted| {
-                accepted.inspect(|stream| {
-                    // Slower, but it works without.
-                    let _ = stream.set_nodelay(true);
-                })
-            });
-            router.serve_with_incoming_shutdown(incoming, end).await
+            router.serve_with_incoming_shutdown(connections(listener).map(Ok::<_, io::Error>), end).await
         }
         Listener::Tls(listener, tls) => {
             router.serve_with_incoming_shutdown(secured(listener, tls), end).await
@@ -59,16 +58,30 @@ where
     }
 }
 
+/// The connections of a listener. Where there is no room for one, the next is waited for.
+fn connections(listener: TcpListener) -> impl Stream<Item = TcpStream> + Send {
+    let accepted = futures_util::StreamExt::then(TcpListenerStream::new(listener), |accepted| async {
+        match accepted {
+            Ok(stream) => {
+                // Slower, but it works without.
+                let _ = stream.set_nodelay(true);
+                Some(stream)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not accepted");
+                sleep(PAUSE).await;
+                None
+            }
+        }
+    });
+    accepted.filter_map(|stream| stream)
+}
+
 /// The connections of a listener whose handshake is done. Whoever is slow to prove who they are holds nobody up.
 pub fn secured(listener: TcpListener, tls: tls::Server) -> impl Stream<Item = io::Result<Secured>> + Send {
-    let accepted = TcpListenerStream::new(listener).filter_map(Result::ok);
-    let securing = futures_util::StreamExt::map(accepted, move |stream| {
+    let securing = futures_util::StreamExt::map(connections(listener), move |stream| {
         let tls = tls.clone();
-        async move {
-            // Slower, but it works without.
-            let _ = stream.set_nodelay(true);
-            tls.accept(stream).await.inspect_err(|error| tracing::debug!(%error, "a handshake failed"))
-        }
+        async move { tls.accept(stream).await.inspect_err(|error| tracing::debug!(%error, "a handshake failed")) }
     });
     futures_util::StreamExt::buffer_unordered(securing, HANDSHAKES).filter(Result::is_ok)
 }

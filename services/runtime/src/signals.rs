@@ -3,7 +3,11 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// A token that is cancelled at the first SIGTERM or SIGINT.
+/// What shells say of a program that SIGINT ended.
+const INTERRUPTED: i32 = 130;
+
+/// A token that is cancelled at the first SIGTERM or SIGINT. A SIGINT after that ends the process at once: someone is
+/// waiting at a terminal.
 ///
 /// # Errors
 /// If the handlers cannot be installed.
@@ -18,6 +22,8 @@ pub fn shutdown() -> std::io::Result<CancellationToken> {
         }
         tracing::info!("told to end");
         cancelled.cancel();
+        interrupt.recv().await;
+        std::process::exit(INTERRUPTED)
     });
     Ok(token)
 }

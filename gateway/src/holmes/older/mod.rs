@@ -72,7 +72,7 @@ async fn answer(
 ) -> Result<Response, Problem> {
     let again = Again::of(request.headers())?;
     let route = request.uri().path().to_owned();
-    let body = body::read_json(request, &shared.config).await?;
+    let body = body::read_json(request, &shared).await?;
     let Asked { mut chat, form, shown } = read(&body)?;
     again.mark(&route, &body, &mut chat);
     drop(body);

@@ -65,11 +65,14 @@ pub(super) fn tools(offer: &Offer) -> ListToolsResponse {
 
 pub(super) async fn readiness(runs: &Runs) -> GetReadinessResponse {
     let mut missing = Vec::new();
+    // Anybody may ask, so what exactly is wrong goes to the log.
     if let Err(error) = runs.log().check().await {
-        missing.push(format!("the event log is not writable: {error}"));
+        tracing::warn!(%error, "the event log is not writable");
+        missing.push("the event log is not writable".to_owned());
     }
     if let Err(error) = runs.tools().check().await {
-        missing.push(error.to_string());
+        tracing::warn!(%error, "no tools");
+        missing.push("no executor answers".to_owned());
     }
     let models: Vec<_> = runs.models().names().map(str::to_owned).collect();
     if models.is_empty() {

@@ -14,7 +14,7 @@ mod runs;
 mod serve;
 mod tools;
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use runtime::telemetry::{self, Telemetry};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +30,8 @@ use crate::{
 const SERVER_LOG: &str = "info";
 /// What is logged by a command whose output a person reads.
 const CLIENT_LOG: &str = "error";
+/// How long what still blocks may take at the end.
+const END_TIME: Duration = Duration::from_secs(1);
 
 /// What every subcommand starts from.
 struct Context {
@@ -54,7 +56,10 @@ pub(crate) fn run(cli: Cli) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return print_error(&error.into()),
     };
-    runtime.block_on(dispatch(cli)).unwrap_or_else(|error| print_error(&error))
+    let code = runtime.block_on(dispatch(cli)).unwrap_or_else(|error| print_error(&error));
+    // Someone may still be asked at the terminal.
+    runtime.shutdown_timeout(END_TIME);
+    code
 }
 
 async fn dispatch(Cli { general, command }: Cli) -> anyhow::Result<ExitCode> {

@@ -60,7 +60,13 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
         drained.cancel();
         served
     };
-    let (http, grpc) = tokio::join!(http, serve_agent(&agent, &registry, gate, grpc, drained.clone()));
+    let grpc = async {
+        let served = serve_agent(&agent, &registry, gate, grpc, drained.clone()).await;
+        // It may have failed: nothing serves without it.
+        shutdown.cancel();
+        served
+    };
+    let (http, grpc) = tokio::join!(http, grpc);
     executor.stop().await;
     tracing::info!("sleuth has ended");
     http?;
