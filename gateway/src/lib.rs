@@ -4,11 +4,12 @@
 //! clients. It holds no state that a second replica would miss. The formats are described in `README.md`.
 //!
 //! # Layout
-//! * [`Config`], [`Gateway`]: settings, and the server that runs with them
+//! * [`Config`], [`Gateway`]: settings, and the server that runs with them; `state`: what all requests share
 //! * `router`: the table of routes, and the layers around them
 //! * `exchange`, `guard`, `auth`: what holds for every request: its id and trace, browsers, keys; `asker`: whose they are
-//! * `body`, `problem`: JSON bodies in, JSON errors out
-//! * `upstream`: the agent
+//! * `body`, `problem`, `dialect`: JSON bodies in, JSON errors out, in the words of whose path it is
+//! * `passing`: headers that go along with a question
+//! * `upstream`: the agent; `following`: a run, from whichever agent has it
 //! * `approvals`: what people decide, signed
 //! * `resume`: requests that come again
 //! * `answer`, `sse`: one run as a stream of frames; a dialect says which

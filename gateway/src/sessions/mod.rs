@@ -4,10 +4,11 @@
 //! * `request`, `query`: what is asked
 //! * `agents`, `images`, `capabilities`: what there is beside sessions
 //! * `objects`, `encode`, `parts`, `object`: what is answered, as JSON
-//! * `stream`, `seats`: the event stream, and how many of them there may be
+//! * `stream`, `seats`: the event stream, and how many of them there may be; `events`: its polling twin
 //! * `approvals`: decisions about tool calls
 //! * `waiting`: a message whose answer is waited for
-//! * `upstream`, `problem`, `ids`: the agent, errors, ids
+//! * `upstream`, `watching`: the agent, and a session from whichever agent answers
+//! * `problem`, `ids`: errors, ids
 
 mod agents;
 mod approvals;

@@ -5,13 +5,14 @@
 //! # Layout
 //! * [`event`](Event): the log of a run, which everything else reads or projects
 //! * [`message`](Message): the conversation that a model sees
-//! * [`image`](Image): images in it
+//! * [`image`](Image), [`document`](Document): images and documents in it
 //! * [`tool`](ToolPlan): tool calls, their plans and results
 //! * [`effort`](Effort): how much a model is to think
 //! * [`permissions`](Permissions): rules of a client about calls
-//! * [`usage`](Usage): tokens and cost
+//! * [`limits`](Limits): ceilings of a run; [`usage`](Usage): tokens and cost
 //! * [`tokens`]: estimates of what no provider has counted yet
-//! * [`Run`]: the machine; inputs in, events and effects out
+//! * [`Run`]: the machine; inputs in, events and effects out; [`rlm`](Rlm): when it works by writing code
+//! * [`id`](RunId): what all these are named by
 
 mod document;
 mod effort;
