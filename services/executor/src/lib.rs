@@ -11,6 +11,7 @@
 //! * `redact`: what must not leave
 //! * [`cluster`]: how it reaches Kubernetes clusters
 //! * `sandbox`: what it may see, reach and use while it runs
+//! * `scratch`: its directories among temporary files
 //! * `repl`: an interpreter of JavaScript, in a process of its own
 //! * `workspace`: files that sessions keep
 //! * `uplink`: the way out of a cluster that cannot be dialled
@@ -26,6 +27,7 @@ mod process;
 mod redact;
 mod repl;
 mod sandbox;
+mod scratch;
 mod service;
 mod source;
 mod tools;
@@ -43,6 +45,7 @@ pub use policy::{BuiltinAllowlist, Lifts};
 pub use process::launcher;
 pub use redact::RedactError;
 pub use sandbox::{Level, Minimum, SandboxError, Setting as SandboxSetting, Unavailable};
+pub use scratch::Scratch;
 pub use service::Service;
 pub use toolsets::ToolsetError;
 pub use trial::{Reach, Sight, Trial, Tried};

@@ -24,9 +24,9 @@ fn command(control: UnixStream) -> Command {
     command
 }
 
-/// Hands in a job, and lets it begin once all is ready for it.
+/// Hands in a job without a confinement, and lets it begin once all is ready for it.
 fn tell(control: &mut UnixStream, spec: &Value) {
-    writeln!(control, "{spec}").unwrap();
+    writeln!(control, "{{}}\n{spec}").unwrap();
     let mut word = [0];
     control.read_exact(&mut word).unwrap();
     assert_eq!(word, *b"\n");
@@ -116,7 +116,7 @@ fn nothing_begins_without_the_word() {
     let mark = folder.path().join("mark");
     let (mut control, theirs) = UnixStream::pair().unwrap();
     let mut child = command(theirs).stdout(Stdio::null()).spawn().unwrap();
-    writeln!(control, "{}", json!({"pipeline": [["touch", mark]], "merge_stderr": false})).unwrap();
+    writeln!(control, "{{}}\n{}", json!({"pipeline": [["touch", mark]], "merge_stderr": false})).unwrap();
     control.read_exact(&mut [0]).unwrap();
     drop(control);
     child.wait().unwrap();

@@ -2,7 +2,7 @@
 //! the programs. Where it has a process namespace it is the first process there, and nothing outlives it.
 
 use std::{
-    io::{self, Write as _},
+    io::{self, BufReader, Write as _},
     os::{fd::AsFd as _, unix::net::UnixStream},
 };
 
@@ -14,18 +14,24 @@ use super::{
     stages::Stages,
     tree,
 };
-use crate::{repl, sandbox};
+use crate::{
+    repl,
+    sandbox::{self, Confinement},
+};
 
 /// Runs the job that the launcher hands in, and reports to it.
 pub(super) fn main() -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    let mut control = launcher::control()?;
-    let (job, _) = launcher::read(&control)?;
-    let report = match sandbox::enter(&job.confinement, &job.spec.access) {
+    let control = launcher::control()?;
+    let mut orders = BufReader::new(&control);
+    let (confinement, _) = launcher::order::<Confinement>(&mut orders)?;
+    let joined = sandbox::join(&confinement);
+    let (job, _) = launcher::order::<Job>(&mut orders)?;
+    let report = match joined.and_then(|()| sandbox::enter(&confinement, &job.spec.access)) {
         Ok(place) => {
             // A change of identity takes it back.
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            launcher::ready(&mut control)?;
+            launcher::ready(&control)?;
             if job.interpreter {
                 return repl::serve(UnixStream::from(io::stdout().as_fd().try_clone_to_owned()?));
             }
@@ -33,7 +39,7 @@ pub(super) fn main() -> io::Result<()> {
         }
         Err(refused) => Report::Refused(refused),
     };
-    control.write_all(&serde_json::to_vec(&report)?)
+    (&control).write_all(&serde_json::to_vec(&report)?)
 }
 
 fn run(job: &Job, place: &sandbox::Place, control: &UnixStream) -> io::Result<Report> {

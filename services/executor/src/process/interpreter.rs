@@ -32,12 +32,11 @@ impl Launcher {
         let access = Access { view: View::Private, network: Network::None, ..Access::default() };
         let by = Instant::now() + self.start_time;
         let prepared = self.prepare(&access, by).await?;
-        let spec = Spec { access, ..Spec::nothing() };
-        let job = Job { spec, confinement: prepared.confinement.clone(), interpreter: true };
+        let job = Job { spec: Spec { access, ..Spec::nothing() }, interpreter: true };
         let (ours, theirs) = net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let output = (Stdio::from(OwnedFd::from(theirs)), Stdio::null());
-        let mut launcher = Started::spawn(self.program(), &[], output)?;
+        let mut launcher = Started::spawn(self.program(), &[], output, &prepared.confinement, by).await?;
         launcher.begin(&job, None, by).await?;
         let life = Life { _launcher: launcher, _prepared: prepared };
         Ok(Interpreter { channel: UnixStream::from_std(ours)?, life })

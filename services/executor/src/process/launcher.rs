@@ -2,7 +2,9 @@
 //! behind.
 
 use std::{
-    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    fs::File,
+    io::{self, BufRead, BufReader, Read as _, Write as _},
+    net::Shutdown,
     os::{
         fd::{AsFd as _, OwnedFd},
         unix::net::UnixStream,
@@ -11,16 +13,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use nix::unistd::{dup2_stderr, dup2_stdout};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     process::{Pid, Signal, getpid, kill_process, set_child_subreaper, setsid},
     thread::set_no_new_privs,
 };
+use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use super::{Exit, JOB_BYTES, Job, Report, WORD, inside, tree};
-use crate::sandbox;
+use super::{Exit, Job, ORDER_BYTES, Report, WORD, inside, tree};
+use crate::sandbox::{self, Confinement};
 
 /// The first argument of a process that is to call [`main`].
 pub const ARG: &str = "__launch";
@@ -42,15 +46,25 @@ pub fn main() -> ExitCode {
 }
 
 fn launch() -> io::Result<()> {
-    let mut control = control()?;
+    let control = control()?;
     contain()?;
     let mut signals = Signals::all()?;
-    let (job, text) = read(&control)?;
-    let report = match sandbox::separate(&job.confinement, &job.spec.access, &control) {
-        Ok(()) => hold(&job, &text, &control, &mut signals)?,
+    let mut orders = BufReader::new(&control);
+    let (confinement, text) = order::<Confinement>(&mut orders)?;
+    // What was refused is told whoever gives it a job.
+    let inner = match sandbox::separate(&confinement) {
+        Ok(()) => Ok(Inner::start(&text).and_then(leave_output)?),
+        Err(refused) => Err(refused),
+    };
+    let (job, text) = order::<Job>(&mut orders)?;
+    let open = |inner| sandbox::open_gate(&confinement, &job.spec.access, &control).map(|()| inner);
+    let report = match inner.and_then(open) {
+        Ok(inner) => inner.hold(&job, &text, &control, &mut signals)?,
         Err(refused) => Report::Refused(refused),
     };
-    control.write_all(&serde_json::to_vec(&report)?)
+    (&control).write_all(&serde_json::to_vec(&report)?)?;
+    // Nobody needs to wait for the end of this process.
+    control.shutdown(Shutdown::Write)
 }
 
 /// The socket to whoever started this process.
@@ -71,78 +85,104 @@ fn contain() -> io::Result<()> {
     Ok(())
 }
 
-/// A job, also as it was written.
-pub(super) fn read(control: &UnixStream) -> io::Result<(Job, Vec<u8>)> {
+/// Leaves standard output and error to the process within: they end when it and its programs have ended.
+fn leave_output(inner: Inner) -> io::Result<Inner> {
+    let nowhere = File::options().write(true).open("/dev/null")?;
+    dup2_stdout(&nowhere)?;
+    dup2_stderr(&nowhere)?;
+    Ok(inner)
+}
+
+/// What a line says, also as it was written.
+pub(super) fn order<T: DeserializeOwned>(orders: &mut impl BufRead) -> io::Result<(T, Vec<u8>)> {
     let mut line = Vec::new();
-    BufReader::new(control).take(JOB_BYTES).read_until(b'\n', &mut line)?;
+    orders.take(ORDER_BYTES).read_until(b'\n', &mut line)?;
     Ok((serde_json::from_slice(&line)?, line))
 }
 
-/// Starts the process within, waits for its end or for the order to end it, and leaves nothing of it.
-fn hold(job: &Job, text: &[u8], control: &UnixStream, signals: &mut Signals) -> io::Result<Report> {
-    let (mut inner, theirs) = UnixStream::pair()?;
-    let child = Command::new("/proc/self/exe")
-        .args([ARG, INSIDE])
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .spawn()
-        .map(|child| Pid::from_child(&child))?;
-    // It may have ended already: then its status tells.
-    let _ = inner.write_all(text);
-    let mut report = Vec::new();
-    let ended = wait_for(child, control, &inner, &mut report, signals)?;
-    if !ended {
-        // It may end in this moment.
-        let _ = kill_process(child, Signal::KILL);
-    }
-    let pause = || drop(signals.wait(&[], Some(Duration::from_millis(10))));
-    tree::end_all(Instant::now() + KILL_TIME, |_, _| {}, pause)?;
-
-    inner.set_nonblocking(true)?;
-    let _ = inner.read_to_end(&mut report);
-    let killed = || Report::Exits(vec![Exit::Signalled(Signal::KILL.as_raw()); job.spec.pipeline.len()]);
-    Ok(serde_json::from_slice(&report).unwrap_or_else(|_| if ended { Report::Lost } else { killed() }))
+/// The process within, and the socket to it.
+struct Inner {
+    child: Pid,
+    socket: UnixStream,
 }
 
-/// Waits for the end of the process within, and passes words between it and the executor. False if the order to end
-/// it came first. `said` is the beginning of what the process within says.
-fn wait_for(
-    child: Pid,
-    mut control: &UnixStream,
-    mut inner: &UnixStream,
-    said: &mut Vec<u8>,
-    signals: &mut Signals,
-) -> io::Result<bool> {
-    let mut both = vec![control, inner];
-    loop {
-        let mut ended = false;
-        tree::reap(|pid, _| ended |= pid == child)?;
-        if ended {
-            return Ok(true);
+impl Inner {
+    /// Starts it, with the confinement as it was written.
+    fn start(confinement: &[u8]) -> io::Result<Self> {
+        let (socket, theirs) = UnixStream::pair()?;
+        let child = Command::new("/proc/self/exe")
+            .args([ARG, INSIDE])
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .spawn()
+            .map(|child| Pid::from_child(&child))?;
+        let inner = Self { child, socket };
+        inner.tell(confinement);
+        Ok(inner)
+    }
+
+    fn tell(&self, bytes: &[u8]) {
+        // It may have ended already: then its status tells.
+        let _ = (&self.socket).write_all(bytes);
+    }
+
+    /// Gives it its job, waits for its end or for the order to end it, and leaves nothing of it.
+    fn hold(
+        mut self,
+        job: &Job,
+        text: &[u8],
+        control: &UnixStream,
+        signals: &mut Signals,
+    ) -> io::Result<Report> {
+        self.tell(text);
+        let mut report = Vec::new();
+        let ended = self.wait(control, &mut report, signals)?;
+        if !ended {
+            // It may end in this moment.
+            let _ = kill_process(self.child, Signal::KILL);
         }
-        match signals.wait(&both, None)? {
-            Wake::Look => {}
-            Wake::Stop => return Ok(false),
-            Wake::Heard(0) => {
-                if !matches!(control.read(&mut [0]), Ok(1)) {
-                    return Ok(false);
-                }
-                // It may end in this moment.
-                let _ = inner.write_all(&[WORD]);
+        let pause = || drop(signals.wait(&[], Some(Duration::from_millis(10))));
+        tree::end_all(Instant::now() + KILL_TIME, |_, _| {}, pause)?;
+
+        self.socket.set_nonblocking(true)?;
+        let _ = self.socket.read_to_end(&mut report);
+        let killed = || Report::Exits(vec![Exit::Signalled(Signal::KILL.as_raw()); job.spec.pipeline.len()]);
+        Ok(serde_json::from_slice(&report).unwrap_or_else(|_| if ended { Report::Lost } else { killed() }))
+    }
+
+    /// Waits for its end, and passes words between it and the executor. False if the order to end it came first.
+    /// `said` is the beginning of what it says.
+    fn wait(&self, mut control: &UnixStream, said: &mut Vec<u8>, signals: &mut Signals) -> io::Result<bool> {
+        let mut both = vec![control, &self.socket];
+        loop {
+            let mut ended = false;
+            tree::reap(|pid, _| ended |= pid == self.child)?;
+            if ended {
+                return Ok(true);
             }
-            Wake::Heard(_) => {
-                // Either may be gone: then there is an end or an order to end.
-                let _ = inner.take(1).read_to_end(said);
-                if *said == [WORD] {
-                    let _ = control.write_all(&[WORD]);
+            match signals.wait(&both, None)? {
+                Wake::Look => {}
+                Wake::Stop => return Ok(false),
+                Wake::Heard(0) => {
+                    if !matches!(control.read(&mut [0]), Ok(1)) {
+                        return Ok(false);
+                    }
+                    self.tell(&[WORD]);
                 }
-                both.truncate(1);
+                Wake::Heard(_) => {
+                    // Either may be gone: then there is an end or an order to end.
+                    let _ = (&self.socket).take(1).read_to_end(said);
+                    if *said == [WORD] {
+                        let _ = control.write_all(&[WORD]);
+                    }
+                    both.truncate(1);
+                }
             }
         }
     }
 }
 
 /// Within: says that all is ready, and waits until the programs may begin.
-pub(super) fn ready(control: &mut UnixStream) -> io::Result<()> {
+pub(super) fn ready(mut control: &UnixStream) -> io::Result<()> {
     control.write_all(&[WORD])?;
     control.read_exact(&mut [0])
 }

@@ -1,7 +1,8 @@
 //! One way to run programs, for all tools: a launcher per execution that owns the whole process tree.
 //!
-//! The executor starts the launcher with one end of a socket as its standard input, writes a [`Job`] to it
-//! and reads a [`Report`] from it. The open socket is the launcher's right to live: when the executor closes its
+//! The executor starts the launcher with one end of a socket as its standard input, writes the confinement and a [`Job`]
+//! to it, each a line, and reads a [`Report`] from it. The two need not come together: a launcher that is
+//! started ahead waits for its job. The open socket is the launcher's right to live: when the executor closes its
 //! end, on purpose or by dying, the launcher kills everything below it. (A parent-death signal would follow
 //! the thread that spawned it, and a runtime's threads come and go.)
 //!
@@ -12,7 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::sandbox::{Access, Confinement, Network, Refused, View};
+use crate::sandbox::{Access, Network, Refused, View};
 
 mod capture;
 mod inside;
@@ -20,6 +21,7 @@ mod interpreter;
 pub mod launcher;
 mod memory;
 mod meter;
+mod spares;
 mod stages;
 mod start;
 mod stream;
@@ -65,8 +67,6 @@ impl Spec {
 struct Job {
     #[serde(flatten)]
     spec: Spec,
-    #[serde(default)]
-    confinement: Confinement,
     /// Whether the process within becomes an interpreter, on its standard output, and runs no program.
     #[serde(default)]
     interpreter: bool,
@@ -99,5 +99,5 @@ pub(crate) enum Exit {
 /// What says that all is ready, and what allows to begin. A report may begin with it.
 const WORD: u8 = b'\n';
 
-/// The longest job that a launcher reads.
-const JOB_BYTES: u64 = 4 << 20;
+/// The longest line that a launcher reads.
+const ORDER_BYTES: u64 = 4 << 20;

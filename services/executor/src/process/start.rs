@@ -11,6 +11,7 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde::Serialize;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, Interest},
     net::UnixStream,
@@ -29,7 +30,7 @@ pub(super) fn piped() -> (Stdio, Stdio) {
 /// Serves what listens at a command's gate.
 pub(super) type Opener<'a> = Box<dyn FnOnce(TcpListener) + Send + 'a>;
 
-/// A launcher that was started. Dropping it tells it to end what it has begun.
+/// A launcher in its confinement, which waits for its job. Dropping it tells it to end what it has begun.
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) child: Child,
@@ -38,10 +39,12 @@ pub(super) struct Started {
 
 impl Started {
     /// Starts one with this whole environment.
-    pub(super) fn spawn(
+    pub(super) async fn spawn(
         program: &Path,
         environment: &[(OsString, OsString)],
         (stdout, stderr): (Stdio, Stdio),
+        confinement: &Confinement,
+        by: Instant,
     ) -> io::Result<Self> {
         let (ours, theirs) = net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
@@ -53,7 +56,20 @@ impl Started {
             .stdout(stdout)
             .stderr(stderr)
             .spawn()?;
-        Ok(Self { child, control: UnixStream::from_std(ours)? })
+        let mut started = Self { child, control: UnixStream::from_std(ours)? };
+        timeout_at(by, started.order(confinement)).await??;
+        Ok(started)
+    }
+
+    /// Whether it can still be given a job.
+    pub(super) fn waits(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    async fn order(&mut self, order: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(order)?;
+        line.push(b'\n');
+        self.control.write_all(&line).await
     }
 
     /// Gives it its job and, when all is ready for the programs, the word to begin. Returns the beginning of its
@@ -72,10 +88,8 @@ impl Started {
     }
 
     async fn tell(&mut self, job: &Job, open: Option<Opener<'_>>) -> io::Result<Vec<u8>> {
+        self.order(job).await?;
         let control = &mut self.control;
-        let mut text = serde_json::to_vec(job)?;
-        text.push(b'\n');
-        control.write_all(&text).await?;
         if let Some(open) = open {
             let passed = control.async_io(Interest::READABLE, || sandbox::receive(&control)).await?;
             open(passed.map(TcpListener::from).ok_or(io::ErrorKind::ConnectionAborted)?);
@@ -108,20 +122,16 @@ impl Started {
         self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
     }
 
-    /// Waits for it, which has reported or was killed. Without a report its own end counts.
-    pub(super) async fn reap(mut self, exits: Vec<Exit>) -> Vec<Exit> {
-        let ended = timeout(DRAIN_TIME, self.child.wait()).await;
-        if !exits.is_empty() {
-            return exits;
-        }
-        vec![match ended {
+    /// How it ended, which made no report.
+    pub(super) async fn reap(mut self) -> Exit {
+        match timeout(DRAIN_TIME, self.child.wait()).await {
             Ok(Ok(status)) => match std::os::unix::process::ExitStatusExt::signal(&status) {
                 Some(signal) => Exit::Signalled(signal),
                 None => Exit::NotStarted(format!("the launcher gave up: {status}")),
             },
             Ok(Err(error)) => Exit::NotStarted(format!("the launcher: {error}")),
             Err(_) => Exit::NotStarted("the launcher does not end".to_owned()),
-        }]
+        }
     }
 }
 
@@ -133,11 +143,10 @@ pub(super) async fn try_confinement(
     access: Access,
     time: Duration,
 ) -> io::Result<Result<(), Refused>> {
-    let spec = Spec { access, ..Spec::nothing() };
-    let job = Job { spec, confinement, interpreter: false };
+    let job = Job { spec: Spec { access, ..Spec::nothing() }, interpreter: false };
     let by = Instant::now() + time;
     let attempt = async {
-        let mut started = Started::spawn(program, environment, piped())?;
+        let mut started = Started::spawn(program, environment, piped(), &confinement, by).await?;
         let mut report = started.begin(&job, None, by).await?;
         timeout_at(by, started.control.read_to_end(&mut report)).await??;
         Ok::<Report, io::Error>(serde_json::from_slice(&report)?)

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Capture, Exit, Job, Meter, Report, Spec, memory,
+    spares::Spares,
     start::{Opener, Started, piped, try_confinement},
     stream::Stream,
 };
@@ -40,6 +41,14 @@ pub(crate) struct Launcher {
     pub(crate) sandbox: Sandbox,
     /// How long it may take until the programs of a command can begin.
     pub(super) start_time: Duration,
+    spares: Arc<Spares>,
+}
+
+/// A launcher that waits for its job, in the sandbox that was prepared for it.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) started: Started,
+    pub(super) prepared: Prepared,
 }
 
 /// Where output came from.
@@ -133,7 +142,13 @@ impl Launcher {
         let attempt =
             |confinement, access| try_confinement(&program, &environment, confinement, access, start_time);
         let sandbox = Sandbox::probe(setting, attempt).await?;
-        Ok(Self { program, environment, for_operator: Vec::new(), sandbox, start_time })
+        let spares = Arc::default();
+        Ok(Self { program, environment, for_operator: Vec::new(), sandbox, start_time, spares })
+    }
+
+    /// The same, for a task that the spares own.
+    pub(super) fn without_spares(&self) -> Self {
+        Self { spares: Arc::default(), ..self.clone() }
     }
 
     pub(super) fn program(&self) -> &Path {
@@ -218,17 +233,17 @@ impl Launcher {
         mut seen: impl FnMut(Source, u64, &[u8]),
     ) -> Outcome {
         let by = Instant::now() + self.start_time;
-        let prepared = match self.prepare(&spec.access, by).await {
-            Ok(prepared) => prepared,
+        let spare = self.spares.take(self, &spec.access);
+        let waiting = match spare {
+            Some(spare) => Ok(spare),
+            None => self.start(&spec.access, by).await,
+        };
+        let Waiting { mut started, prepared } = match waiting {
+            Ok(waiting) => waiting,
             Err(error) => return self.not_started("the sandbox", &error),
         };
-        let job = Job { spec: spec.clone(), confinement: prepared.confinement.clone(), interpreter: false };
+        let job = Job { spec: spec.clone(), interpreter: false };
         let kills_before = memory::kills();
-        let environment = self.environment(spec.access.view);
-        let mut started = match Started::spawn(&self.program, &environment, piped()) {
-            Ok(started) => started,
-            Err(error) => return self.not_started("the launcher", &error),
-        };
         let begun = tokio::select! {
             begun = started.begin(&job, open, by) => begun,
             () = stop.cancelled() => Err(io::ErrorKind::Interrupted.into()),
@@ -237,7 +252,7 @@ impl Launcher {
             Ok(report) => report,
             Err(error) => {
                 started.end();
-                started.reap(Vec::new()).await;
+                started.reap().await;
                 return self.not_started("the launcher", &error);
             }
         };
@@ -279,12 +294,15 @@ impl Launcher {
             masker.spans()
         });
         let exits = match serde_json::from_slice(&report) {
-            Ok(Report::Exits(exits)) => exits,
-            Ok(Report::Refused(refused)) => vec![Exit::NotStarted(refused.to_string())],
-            Ok(Report::Lost) | Err(_) => Vec::new(),
+            Ok(Report::Exits(exits)) => Some(exits),
+            Ok(Report::Refused(refused)) => Some(vec![Exit::NotStarted(refused.to_string())]),
+            Ok(Report::Lost) | Err(_) => None,
         };
-        let trouble = exits.is_empty().then_some(Trouble::Lost);
-        let exits = started.reap(exits).await;
+        let (exits, trouble) = match exits {
+            Some(exits) => (exits, None),
+            None => (vec![started.reap().await], Some(Trouble::Lost)),
+        };
+        self.spares.renew(self, &spec.access);
         let Prepared { confinement, level, group, .. } = prepared;
         Outcome {
             out_of_memory: match group {
@@ -299,6 +317,14 @@ impl Launcher {
             level,
             layers: confinement.layers.into_iter().map(Layer::name).collect(),
         }
+    }
+
+    /// Starts a launcher that waits for a job with this access.
+    pub(super) async fn start(&self, access: &Access, by: Instant) -> io::Result<Waiting> {
+        let prepared = self.prepare(access, by).await?;
+        let environment = self.environment(access.view);
+        let started = Started::spawn(&self.program, &environment, piped(), &prepared.confinement, by).await?;
+        Ok(Waiting { started, prepared })
     }
 
     /// Prepares a sandbox where blocking is fine.

@@ -6,7 +6,8 @@ use std::{
     time::Duration,
 };
 
-use super::{base, mounts};
+use super::mounts;
+use crate::scratch;
 
 /// How the names of groups begin.
 const PREFIX: &str = "sleuth-";
@@ -65,7 +66,7 @@ impl Hierarchy {
             Self::Unified(parent) => vec![parent],
             Self::Separate { memory, pids, cpu } => vec![memory, pids, cpu],
         };
-        for left in parents.into_iter().flat_map(|parent| base::left(parent, PREFIX)) {
+        for left in parents.into_iter().flat_map(|parent| scratch::left(parent, PREFIX)) {
             let _ = fs::remove_dir(left);
         }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Layer, Layers};
 
 /// What programs see of the machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum View {
     /// Programs, libraries and their private directory, and nothing else.

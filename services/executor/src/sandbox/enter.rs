@@ -44,12 +44,8 @@ fn layer(layer: Layer) -> impl FnOnce(io::Error) -> Refused {
     move |error| Refused { layer, why: error.to_string() }
 }
 
-/// Outside: the namespaces of the process that will be within, and its gate.
-pub(crate) fn separate(
-    confinement: &Confinement,
-    access: &Access,
-    control: &UnixStream,
-) -> Result<(), Refused> {
+/// Outside: the namespaces of the process that will be within.
+pub(crate) fn separate(confinement: &Confinement) -> Result<(), Refused> {
     let network = confinement.has(Layer::Network);
     if confinement.has(Layer::Namespaces) {
         namespaces::enter(confinement.has(Layer::UserNamespace), network)
@@ -57,18 +53,32 @@ pub(crate) fn separate(
     }
     if network {
         gate::loopback_up().map_err(layer(Layer::Network))?;
-        if let Network::Gate(port) = access.network {
-            gate::pass(port, control).map_err(layer(Layer::Network))?;
-        }
     }
     conceal().map_err(layer(Layer::Namespaces))
 }
 
+/// Outside: the gate in the network of the process within, passed to the other end of `control`.
+pub(crate) fn open_gate(
+    confinement: &Confinement,
+    access: &Access,
+    control: &UnixStream,
+) -> Result<(), Refused> {
+    match access.network {
+        Network::Gate(port) if confinement.has(Layer::Network) => {
+            gate::pass(port, control).map_err(layer(Layer::Network))
+        }
+        Network::Gate(_) | Network::None | Network::Host => Ok(()),
+    }
+}
+
+/// Within: the limits of the whole tree.
+pub(crate) fn join(confinement: &Confinement) -> Result<(), Refused> {
+    let mut groups = confinement.groups.iter();
+    groups.try_for_each(|group| fs::write(group.join("cgroup.procs"), "0")).map_err(layer(Layer::Cgroup))
+}
+
 /// Within: everything else, the strictest last.
 pub(crate) fn enter(confinement: &Confinement, access: &Access) -> Result<Place, Refused> {
-    for group in &confinement.groups {
-        fs::write(group.join("cgroup.procs"), "0").map_err(layer(Layer::Cgroup))?;
-    }
     // User 0 stays itself only to see what the host shows to no other, and where files are the executor's.
     let drops = access.view == View::Private
         && access.workspace.is_none()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::View;
 
 /// One mechanism.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Layer {
     /// Programs that raise privileges do not.

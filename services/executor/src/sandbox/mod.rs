@@ -2,12 +2,10 @@
 //!
 //! * `level`: the layers, and how much they come to
 //! * `setting`, `probe`: what the operator wants, and what this machine can do
-//! * `base`: the executor's directory, and what others left of theirs
 //! * `confinement`: what one command gets of it; `enter`: the order in which it is applied
 //! * `namespaces`, `gate`, `mounts`, `root`, `hidden`, `landlock`, `seccomp`, `rlimits`, `privileges`, `cgroup`:
 //!   one mechanism each
 
-mod base;
 mod cgroup;
 mod confinement;
 mod enter;
@@ -26,7 +24,7 @@ mod setting;
 
 pub(crate) use cgroup::Group;
 pub(crate) use confinement::{Access, Confinement, Network, Placed, View};
-pub(crate) use enter::{Place, Refused, enter, separate};
+pub(crate) use enter::{Place, Refused, enter, join, open_gate, separate};
 pub(crate) use gate::receive;
 pub use level::Level;
 pub(crate) use level::{Layer, Layers};

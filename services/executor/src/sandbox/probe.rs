@@ -6,9 +6,10 @@ use rustix::process::geteuid;
 use tempfile::TempDir;
 
 use super::{
-    Confinement, Group, Layer, Layers, Level, Minimum, Network, Refused, Setting, View, base::Base,
-    cgroup::Hierarchy, confinement::Access,
+    Confinement, Group, Layer, Layers, Level, Minimum, Network, Refused, Setting, View, cgroup::Hierarchy,
+    confinement::Access,
 };
+use crate::scratch::Scratch;
 
 /// Why an executor that must be confined does not start.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +52,7 @@ struct Inner {
     host: Layers,
     missing: BTreeMap<Layer, String>,
     hierarchy: Option<Hierarchy>,
-    base: Base,
+    base: Scratch,
 }
 
 /// What one command gets, for as long as it runs.
@@ -73,7 +74,7 @@ impl Sandbox {
     where
         F: Future<Output = io::Result<Result<(), Refused>>>,
     {
-        let base = Base::new()?;
+        let base = Scratch::new()?;
         let mut inner = Inner {
             setting,
             private: Layers::new(),
@@ -150,6 +151,11 @@ impl Sandbox {
     /// Whether a gate is opened in a network of the command's own.
     pub(crate) fn separates_network(&self, view: View) -> bool {
         view != View::Operator && self.0.available(view).contains(&Layer::Network)
+    }
+
+    /// The layers of a command with this access.
+    pub(crate) fn layers_for(&self, access: &Access) -> Layers {
+        self.0.layers_for(access)
     }
 
     /// Prepares a command.

@@ -8,10 +8,10 @@ use std::{
 };
 
 use anyhow::Context as _;
+use executor::Scratch;
 use grants::PublicKey;
 use runtime::telemetry;
 use rustix::process::{Pid, Signal, kill_process};
-use tempfile::TempDir;
 use tokio::{
     net::UnixStream,
     process::{Child, Command},
@@ -36,7 +36,7 @@ pub(crate) struct Supervisor {
     stop: CancellationToken,
     task: AbortOnDropHandle<()>,
     /// Removed last: the socket is in it.
-    _directory: TempDir,
+    _directory: Scratch,
 }
 
 impl Supervisor {
@@ -48,7 +48,7 @@ impl Supervisor {
         approvals: PublicKey,
         data: Option<PathBuf>,
     ) -> anyhow::Result<Self> {
-        let directory = tempfile::Builder::new().prefix("sleuth-").tempdir()?;
+        let directory = Scratch::new()?;
         let socket = directory.path().join("executor.sock");
         let program = std::env::current_exe().context("cannot find my own program")?;
         let plan = Plan { program, socket: socket.clone(), log, toolsets, approvals, data };

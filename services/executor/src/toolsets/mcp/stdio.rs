@@ -5,7 +5,6 @@ use std::{ffi::OsString, io, time::Duration};
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use tempfile::TempDir;
 use tokio::{
     io::AsyncRead,
     net::unix::pipe,
@@ -14,7 +13,10 @@ use tokio::{
 };
 use tokio_util::{io::StreamReader, sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::process::{Exit, Launcher, Outcome, Source, Spec};
+use crate::{
+    process::{Exit, Launcher, Outcome, Source, Spec},
+    scratch::Scratch,
+};
 
 /// Pieces of its output that may wait to be read. A server that writes faster than that is ended.
 const PIECES: usize = 4096;
@@ -31,7 +33,7 @@ pub(super) struct Process {
     _running: AbortOnDropHandle<()>,
     last_words: oneshot::Receiver<String>,
     /// Holds the pipe.
-    _directory: TempDir,
+    _directory: Scratch,
 }
 
 impl Process {
@@ -75,8 +77,8 @@ impl Process {
     }
 }
 
-fn named_pipe() -> io::Result<(TempDir, String, pipe::Sender)> {
-    let directory = tempfile::Builder::new().prefix("sleuth-mcp-").tempdir()?;
+fn named_pipe() -> io::Result<(Scratch, String, pipe::Sender)> {
+    let directory = Scratch::new()?;
     let path = directory.path().join("input");
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
     // Opened for both, so that it opens before the server does.

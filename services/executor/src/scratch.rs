@@ -1,5 +1,4 @@
-//! The directory of an executor over which the private ones of its commands are mounted, and what those executors left
-//! that were killed.
+//! Directories of an executor among the machine's temporary files, and what those processes left that were killed.
 
 use std::{
     fs::{self, File, Metadata},
@@ -16,16 +15,17 @@ const PREFIX: &str = "sleuth-work-";
 /// What is younger may be on its way to be used.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// Dropping it removes it.
+/// A directory that only this user may enter, and no command that a model wrote. Dropping it removes it.
 #[derive(Debug)]
-pub(super) struct Base {
+pub struct Scratch {
     folder: TempDir,
     /// Locked, so that others see that it is in use.
     _held: File,
 }
 
-impl Base {
-    pub(super) fn new() -> io::Result<Self> {
+impl Scratch {
+    /// Makes one, and removes those that killed processes of this user left.
+    pub fn new() -> io::Result<Self> {
         sweep(&std::env::temp_dir());
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
         let held = File::open(folder.path())?;
@@ -34,7 +34,8 @@ impl Base {
         Ok(Self { folder, _held: held })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }
@@ -50,7 +51,7 @@ fn sweep(folder: &Path) {
 }
 
 /// Directories of this user in a folder that begin so and are not new. One that is in use may be among them.
-pub(super) fn left(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+pub(crate) fn left(folder: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
     named
