@@ -7,7 +7,10 @@ use tokio::io::copy_bidirectional;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::status::{Body, whole};
+use super::{
+    gate::Place,
+    status::{Body, whole},
+};
 
 /// Headers with which both sides agree on what they will speak.
 const AGREED: [&str; 6] = [
@@ -20,7 +23,10 @@ const AGREED: [&str; 6] = [
 ];
 
 /// A client's wish to leave HTTP.
-pub(super) struct Wish(Option<OnUpgrade>);
+pub(super) struct Wish {
+    upgrade: Option<OnUpgrade>,
+    place: Option<Place>,
+}
 
 impl Wish {
     /// Takes the wish out of a request, and adds what the other side must know of it.
@@ -31,7 +37,7 @@ impl Wish {
             }
         }
         headers.insert(header::CONNECTION, http::HeaderValue::from_static("Upgrade"));
-        Self(parts.extensions.remove::<OnUpgrade>())
+        Self { upgrade: parts.extensions.remove(), place: parts.extensions.remove() }
     }
 }
 
@@ -61,7 +67,7 @@ impl Channels {
 }
 
 async fn carry(wish: Wish, response: reqwest::Response) {
-    let Wish(Some(client)) = wish else { return };
+    let Wish { upgrade: Some(client), place: _place } = wish else { return };
     let Ok((client, mut server)) = tokio::try_join!(async { client.await.map_err(drop) }, async {
         response.upgrade().await.map_err(drop)
     },) else {

@@ -114,6 +114,9 @@ impl Route {
         if masked {
             mask::ask_for_json(&mut headers);
         }
+        if masked && asked.opens_channel() {
+            return Err(Failed::forbidden("what a channel shows of Secrets cannot be masked"));
+        }
         let upgrade = asked.opens_channel().then(|| channel::Wish::take(&mut parts, &mut headers));
         let body = request_body(&asked, &parts.method, body, masked).await?;
         let query = parts.uri.query().map(|query| format!("?{query}")).unwrap_or_default();

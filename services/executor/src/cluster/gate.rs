@@ -13,7 +13,11 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use secrecy::{ExposeSecret as _, SecretString};
 use subtle::ConstantTimeEq as _;
-use tokio::{net::TcpListener, sync::Semaphore, task::JoinSet};
+use tokio::{
+    net::TcpListener,
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
+};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::AbortOnDropHandle,
@@ -87,9 +91,9 @@ async fn serve(listener: TcpListener, door: Arc<Door>) {
         };
         // Small answers are waited for.
         let _ = stream.set_nodelay(true);
-        let door = Arc::clone(&door);
+        let (door, place) = (Arc::clone(&door), Arc::new(place));
         let connection = async move {
-            let service = service_fn(|request| answer(Arc::clone(&door), request));
+            let service = service_fn(|request| answer(Arc::clone(&door), Arc::clone(&place), request));
             let serving = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEADER_TIME)
@@ -97,7 +101,6 @@ async fn serve(listener: TcpListener, door: Arc<Door>) {
                 .with_upgrades();
             // A client may leave at any time.
             let _ = serving.await;
-            drop(place);
         };
         connections.spawn(connection.in_current_span());
         while connections.try_join_next().is_some() {}
@@ -111,9 +114,12 @@ struct Door {
     routes: Vec<Arc<Route>>,
 }
 
+/// The right of a connection to be open. Whatever it becomes after HTTP holds it on.
+pub(super) type Place = Arc<OwnedSemaphorePermit>;
+
 type Answer = Result<Response<Body>, std::convert::Infallible>;
 
-async fn answer(door: Arc<Door>, request: Request<Incoming>) -> Answer {
+async fn answer(door: Arc<Door>, place: Place, mut request: Request<Incoming>) -> Answer {
     let Some(route) = door.route(&request) else {
         let mut response =
             failure(Reason::Unauthorized, "This proxy serves one command of Sleuth, and this is another.");
@@ -126,17 +132,19 @@ async fn answer(door: Arc<Door>, request: Request<Incoming>) -> Answer {
         return Ok(failure(Reason::Forbidden, "This proxy leads to the API servers of its kubeconfig only."));
     }
     if request.method() == Method::CONNECT {
-        route.channels.spawn(inside(Arc::clone(route), request));
+        route.channels.spawn(inside(Arc::clone(route), place, request));
         return Ok(Response::new(whole("")));
     }
+    request.extensions_mut().insert(place);
     Ok(route.answer(request).await)
 }
 
 /// Serves a client that wants to speak to the API server as if there were no proxy, as those do that open channels.
-async fn inside(route: Arc<Route>, request: Request<Incoming>) {
+async fn inside(route: Arc<Route>, place: Place, request: Request<Incoming>) {
     let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
-    let service = service_fn(|request| {
+    let service = service_fn(|mut request: Request<Incoming>| {
         let route = Arc::clone(&route);
+        request.extensions_mut().insert(Arc::clone(&place));
         async move { Answer::Ok(route.answer(request).await) }
     });
     let serving = http1::Builder::new()

@@ -102,7 +102,7 @@ pub enum Writes {
     /// It reads only.
     #[default]
     Refused,
-    /// A person has approved this exact command.
+    /// It was permitted as something that changes: by a person, or by a prefix that the operator or a person allowed.
     Granted,
 }
 

@@ -1,8 +1,9 @@
 //! From a command to a verdict.
 
 use super::{
-    Effect, Judgement, Policy, block,
+    Effect, Footprint, Judgement, Policy, block,
     guard::Refusal,
+    kubectl,
     objection::Objection,
     options, parse, paths,
     programs::{self, Files},
@@ -26,24 +27,24 @@ impl Policy {
     }
 
     fn judge_script(&self, script: &Script, suggested: &[&str], saved: &[Prefix]) -> Judgement {
-        let (mut effect, mut open) = (Effect::Read, Vec::new());
+        let (mut footprint, mut open) = (Footprint::NONE, Vec::new());
         for command in script.commands() {
             let class = self.class(command);
             if let Some(reason) = self.block(&words(command), &class) {
                 return Judgement::Deny { reason };
             }
-            effect = effect.max(effect_of(&class));
+            footprint.add(&command.program, effect_of(&class));
             if let Err(objection) = self.permit(command, class, saved) {
                 open.push((command, objection));
             }
         }
         let Some((first, objection)) = open.first() else {
-            let programs = script.commands().map(|command| command.program.clone()).collect();
-            return Judgement::Allow { script: script.to_string(), effect, programs };
+            return Judgement::Allow { script: script.to_string(), footprint };
         };
         let helps = |prefix: &str| {
+            let mut savable = open.iter().filter(|(command, _)| !kubectl::chooses_its_cluster(command));
             let prefix = Prefix::new(prefix);
-            prefix.is_some_and(|it| open.iter().any(|(command, own)| self.helps(&it, command, own.effect)))
+            prefix.is_some_and(|it| savable.any(|(command, own)| self.helps(&it, command, own.effect)))
         };
         let mut prefixes: Vec<String> = Vec::new();
         for prefix in suggested.iter().map(|it| it.trim()).filter(|prefix| helps(prefix)) {
@@ -51,7 +52,7 @@ impl Policy {
                 prefixes.push(prefix.to_owned());
             }
         }
-        Judgement::Ask { reason: format!("`{}`: {}.", first.program, objection.reason), effect, prefixes }
+        Judgement::Ask { reason: format!("`{}`: {}.", first.program, objection.reason), footprint, prefixes }
     }
 
     /// Judges what is not a script of literal commands: never allowed, nothing to save.
@@ -62,26 +63,25 @@ impl Policy {
         if refusal.is_final() {
             return Judgement::Deny { reason: block::by_guard(refusal) };
         }
-        let ask = |reason: String, effect| Judgement::Ask { reason, effect, prefixes: Vec::new() };
+        let ask = |reason: String, footprint| Judgement::Ask { reason, footprint, prefixes: Vec::new() };
         match survey::survey(command) {
             Ok(survey) => {
-                let (mut effect, mut names) = (survey.effect, Vec::new());
+                let mut footprint =
+                    Footprint { effect: survey.effect, on_machine: survey.effect, ..Footprint::NONE };
                 for invocation in &survey.invocations {
                     let class = self.class_of_invocation(invocation);
                     if let Some(reason) = self.block(&known_words(invocation), &class) {
                         return Judgement::Deny { reason };
                     }
-                    effect = effect.max(effect_of(&class));
-                    names.push(name(invocation));
+                    footprint.add(&name(invocation), effect_of(&class));
                 }
-                names.sort();
-                names.dedup();
-                ask(format!("{refusal} It would run: {}.", names.join(", ")), effect)
+                let names: Vec<_> = footprint.programs.iter().map(String::as_str).collect();
+                ask(format!("{refusal} It would run: {}.", names.join(", ")), footprint)
             }
             Err(deep) if deep.is_final() => Judgement::Deny { reason: block::by_guard(&deep) },
             Err(_) => match block::unread(&self.rules, command) {
                 Some(reason) => Judgement::Deny { reason },
-                None => ask(refusal.to_string(), Effect::Mutation),
+                None => ask(refusal.to_string(), Footprint::UNKNOWN),
             },
         }
     }
@@ -119,6 +119,7 @@ impl Policy {
         saved: &[Prefix],
     ) -> Result<(), Objection> {
         let effect = effect_of(&class);
+        let saved = if kubectl::chooses_its_cluster(command) { &[] } else { saved };
         let mut prefixes = self.rules.allow.iter().chain(saved);
         if prefixes.any(|prefix| self.helps(prefix, command, effect)) {
             return Ok(());

@@ -4,6 +4,7 @@ use super::{
     Effect,
     objection::Objection,
     options::{Given, Options},
+    script::{Simple, Word},
 };
 
 /// Options that come before or after any verb.
@@ -192,6 +193,19 @@ const SENSITIVE: Options<'static> = Options {
         "v",
     ],
 };
+
+/// Whether a command names the cluster that it goes to: then what a person allows for the current one says nothing.
+pub(super) fn chooses_its_cluster(command: &Simple) -> bool {
+    const LONG: [&str; 5] = ["--context", "--cluster", "--server", "--kubeconfig", "--user"];
+    let own = command.arguments.iter().map(Word::text).take_while(|word| word != "--");
+    // `-s` is the server, also behind other letters.
+    let chooses = |word: String| match word.strip_prefix('-') {
+        Some(rest) if rest.starts_with('-') => LONG.iter().any(|name| word.starts_with(name)),
+        Some(letters) => letters.contains('s'),
+        None => false,
+    };
+    command.program == "kubectl" && own.map(chooses).any(|chooses| chooses)
+}
 
 /// Judges kubectl's arguments.
 pub(super) fn check(arguments: &[String]) -> Result<(), Objection> {

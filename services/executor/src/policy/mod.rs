@@ -34,7 +34,7 @@ pub use rules::BuiltinAllowlist;
 pub(crate) use rules::{Prefix, Rules};
 
 /// Changes whenever the same call could be judged otherwise.
-pub(crate) const VERSION: &str = "read-only-2";
+pub(crate) const VERSION: &str = "read-only-3";
 
 /// What a call can do to the world. The worse is the greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,20 +47,40 @@ pub(crate) enum Effect {
     Mutation,
 }
 
+/// What a command does, all its parts together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Footprint {
+    pub(crate) effect: Effect,
+    /// The same without kubectl, whose requests a proxy holds to what was permitted.
+    pub(crate) on_machine: Effect,
+    /// The names of the programs that are known to run.
+    pub(crate) programs: BTreeSet<String>,
+}
+
+impl Footprint {
+    const NONE: Self = Self { effect: Effect::Read, on_machine: Effect::Read, programs: BTreeSet::new() };
+    /// That of a command which could not be read.
+    const UNKNOWN: Self =
+        Self { effect: Effect::Mutation, on_machine: Effect::Mutation, programs: BTreeSet::new() };
+
+    fn add(&mut self, program: &str, effect: Effect) {
+        self.effect = self.effect.max(effect);
+        if program != "kubectl" {
+            self.on_machine = self.on_machine.max(effect);
+        }
+        self.programs.insert(program.to_owned());
+    }
+}
+
 /// What the policy says of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
     /// It runs, as this text: the command as it was understood.
-    Allow {
-        script: String,
-        effect: Effect,
-        /// The names of the programs in it.
-        programs: BTreeSet<String>,
-    },
+    Allow { script: String, footprint: Footprint },
     /// It runs if a person allows it.
     Ask {
         reason: String,
-        effect: Effect,
+        footprint: Footprint,
         /// Those of the suggested prefixes that would have allowed a part of it.
         prefixes: Vec<String>,
     },
@@ -72,7 +92,7 @@ impl Judgement {
     /// What it can do to the world.
     pub(crate) fn effect(&self) -> Effect {
         match self {
-            Self::Allow { effect, .. } | Self::Ask { effect, .. } => *effect,
+            Self::Allow { footprint, .. } | Self::Ask { footprint, .. } => footprint.effect,
             Self::Deny { .. } => Effect::Mutation,
         }
     }

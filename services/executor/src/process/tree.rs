@@ -1,17 +1,36 @@
 //! Finding and ending the descendants of a process.
 
-use std::{collections::HashMap, fs, io, time::Instant};
+use std::{
+    collections::{HashMap, HashSet},
+    fs, io,
+    time::Instant,
+};
 
 use rustix::{
     io::Errno,
     process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait},
 };
 
-/// Sends SIGKILL to every process below `root`, but not to `root`.
+/// How often a tree that grows is looked at again.
+const LOOKS: usize = 100;
+
+/// Kills every process below `root`, but not `root`. They are stopped before, so that none starts another meanwhile.
 pub(super) fn kill_descendants(root: Pid) {
-    for pid in descendants(root) {
+    let mut known = HashSet::new();
+    for _ in 0..LOOKS {
+        let new: Vec<_> = descendants(root).into_iter().filter(|pid| known.insert(*pid)).collect();
+        if new.is_empty() {
+            break;
+        }
+        send(new, Signal::STOP);
+    }
+    send(known, Signal::KILL);
+}
+
+fn send(to: impl IntoIterator<Item = Pid>, signal: Signal) {
+    for pid in to {
         // It may have ended since the scan.
-        let _ = kill_process(pid, Signal::KILL);
+        let _ = kill_process(pid, signal);
     }
 }
 

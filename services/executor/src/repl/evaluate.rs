@@ -12,8 +12,14 @@ use super::{
 
 /// Calls that are asked at the same time; the others wait for their turn.
 const AT_ONCE: usize = 16;
+/// Calls that are asked or wait at the same time, and the bytes of what they say. One alone may say more.
+const OPEN_CALLS: usize = 1024;
+const OPEN_BYTES: usize = 64 << 20;
 /// How much longer than it may work an interpreter gets to end by itself.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// What code is told that asks for more at the same time.
+const TOO_MUCH: &str = "too much waits for an answer: at most 1024 calls and 64 MiB at the same time";
 
 /// Something that the code asks its host for.
 #[derive(Debug)]
@@ -64,6 +70,7 @@ pub(super) async fn evaluate(
     let patience = Duration::from_millis(limits.work_ms) + GRACE;
     let mut clock = Clock::new(patience);
     let (mut waiting, mut asked) = (VecDeque::new(), FuturesUnordered::new());
+    let mut open_bytes = 0;
     process.send(&ToEngine::Evaluate, code.as_bytes()).await.map_err(Lost::Ended)?;
     clock.told();
     loop {
@@ -74,15 +81,24 @@ pub(super) async fn evaluate(
                 match message {
                     FromEngine::Print(stream) => host.print(stream, &text),
                     FromEngine::Call { id, operation, arguments, has_context } => {
+                        let size = text.len() + arguments.len();
+                        let calls = waiting.len() + asked.len();
+                        if calls > 0 && (calls >= OPEN_CALLS || open_bytes + size > OPEN_BYTES) {
+                            process.send(&ToEngine::Refusal(id), TOO_MUCH.as_bytes()).await.map_err(Lost::Ended)?;
+                            clock.told();
+                            continue;
+                        }
+                        open_bytes += size;
                         let context = has_context.then(|| text.into_owned());
-                        waiting.push_back((id, Ask { operation, arguments, context }));
+                        waiting.push_back((id, size, Ask { operation, arguments, context }));
                     }
                     FromEngine::Waiting => clock.heard(),
                     FromEngine::Done { error, answer } => return Ok(Evaluated { error, answer }),
                     FromEngine::Ready => return Err(Lost::Ended(io::ErrorKind::InvalidData.into())),
                 }
             }
-            Some((id, answer)) = asked.next() => {
+            Some((id, size, answer)) = asked.next() => {
+                open_bytes -= size;
                 let sent = match &answer {
                     Ok(json) => process.send(&ToEngine::Answer(id), String::as_bytes(json)).await,
                     Err(why) => process.send(&ToEngine::Refusal(id), String::as_bytes(why)).await,
@@ -93,9 +109,9 @@ pub(super) async fn evaluate(
             () = clock.rings() => return Err(Lost::Stuck(patience)),
         }
         while asked.len() < AT_ONCE
-            && let Some((id, ask)) = waiting.pop_front()
+            && let Some((id, size, ask)) = waiting.pop_front()
         {
-            asked.push(async move { (id, host.ask(ask).await) });
+            asked.push(async move { (id, size, host.ask(ask).await) });
         }
     }
 }

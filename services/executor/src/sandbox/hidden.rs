@@ -83,7 +83,7 @@ pub(super) fn existing(more: &[PathBuf], base: &Path) -> Vec<PathBuf> {
         .chain(host_keys())
         .chain(ours().filter(|place| place != base))
         .chain(more.iter().cloned())
-        .filter(|place| access(place, Access::READ_OK).is_ok())
+        .filter(|place| [Access::READ_OK, Access::EXEC_OK].iter().any(|way| access(place, *way).is_ok()))
         .filter_map(|place| place.canonicalize().ok())
         .collect();
     found.sort();
@@ -94,7 +94,13 @@ pub(super) fn existing(more: &[PathBuf], base: &Path) -> Vec<PathBuf> {
 fn homes() -> Vec<PathBuf> {
     let own = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home != Path::new("/"));
     let others = fs::read_dir("/home").into_iter().flatten().flatten().map(|entry| entry.path());
-    own.into_iter().chain([PathBuf::from("/root")]).chain(others).collect()
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let of_users = users.lines().filter_map(|user| user.split(':').nth(5)).map(PathBuf::from);
+    let mut homes: Vec<_> =
+        own.into_iter().chain(others).chain(of_users).filter(|home| home.is_dir()).collect();
+    homes.sort();
+    homes.dedup();
+    homes
 }
 
 /// Sockets and private directories of executors, this one's among them.

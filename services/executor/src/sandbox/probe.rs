@@ -106,12 +106,13 @@ impl Sandbox {
             let mut for_host = inner.private.clone();
             for_host.remove(&Layer::Proc);
             // There, every owner but this one would look like nobody: not what someone who looks for faults should see.
+            let carried =
+                |layer: &Layer| *layer == Layer::Namespaces || Layer::Namespaces.carries().contains(layer);
             if for_host.contains(&Layer::UserNamespace)
                 && inner.setting.minimum < Minimum::AtLeast(Level::FullNoproc)
+                && !inner.setting.required.iter().any(carried)
             {
-                for_host.retain(|layer| {
-                    *layer != Layer::Namespaces && !Layer::Namespaces.carries().contains(layer)
-                });
+                for_host.retain(|layer| !carried(layer));
             }
             inner.host = inner.settle(View::Host, for_host, &attempt).await?;
         }
@@ -216,7 +217,9 @@ impl Inner {
 
     fn check(&self) -> Result<(), Unavailable> {
         for layer in &self.setting.required {
-            if !self.private.contains(layer) {
+            // The host's /proc is part of its view.
+            let for_host = *layer == Layer::Proc || self.host.contains(layer);
+            if !self.private.contains(layer) || !for_host {
                 let why =
                     self.missing.get(layer).cloned().unwrap_or_else(|| "it is not used here".to_owned());
                 return Err(Unavailable::Layer { layer: layer.name(), why });

@@ -34,6 +34,10 @@ const REFUSED: &[i64] = &[
     libc::SYS_process_madvise,
     libc::SYS_kcmp,
     libc::SYS_pidfd_getfd,
+    // Memory and queues that outlive a command where it has no such namespace of its own
+    libc::SYS_shmget,
+    libc::SYS_semget,
+    libc::SYS_msgget,
     // The kernel and the machine
     libc::SYS_kexec_load,
     libc::SYS_kexec_file_load,
@@ -75,6 +79,17 @@ const REFUSED: &[i64] = &[
 const REFUSED_HERE: &[i64] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt, libc::SYS_uselib];
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[i64] = &[];
+
+/// Those that set something for a process, and which argument names it.
+const OF_PROCESSES: &[(i64, u8)] = &[
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setaffinity, 0),
+    (libc::SYS_setpriority, 1),
+    (libc::SYS_ioprio_set, 1),
+];
 
 /// Flags of `clone` that make namespaces.
 const NAMESPACES: u64 = (libc::CLONE_NEWNS
@@ -131,6 +146,10 @@ fn refused(network: Network, local_sockets: bool) -> Result<BpfProgram, seccompi
     };
     for bit in bits(NAMESPACES) {
         when(libc::SYS_clone, vec![masked(0, bit, bit)?])?;
+    }
+    // Limits and priorities of other processes: 0 is the caller itself.
+    for (call, process) in OF_PROCESSES {
+        when(*call, vec![SeccompCondition::new(*process, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?])?;
     }
     // Devices; pipes, sockets and plain files may be made where files may.
     for kind in [libc::S_IFCHR, libc::S_IFBLK] {

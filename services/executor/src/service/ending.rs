@@ -69,6 +69,11 @@ pub(super) fn begun_before(begun: &Begun) -> Finished {
     }
 }
 
+/// The executor failed while it ran.
+pub(super) fn broken() -> Finished {
+    failed("", outcome_unknown("The executor failed while it ran."), Ending::Unknown)
+}
+
 fn outcome_unknown(why: &str) -> String {
     format!(
         "Error: Outcome unknown: {why} It may have changed something, in part or in full. It was not run again: look \

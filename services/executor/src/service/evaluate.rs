@@ -27,6 +27,8 @@ use crate::{
 
 /// Output of an evaluation that its result holds.
 const OUTPUT: usize = 64 << 10;
+/// Bytes of what ended it that are passed on.
+const ERROR: usize = 16 << 10;
 /// The longest final answer.
 const ANSWER: usize = 8 << 20;
 /// How long an agent may take to answer.
@@ -51,7 +53,7 @@ impl Workshop {
         let suspicion = permitted.suspicion(&evaluation.code);
         let desk = Desk {
             execution,
-            redactor: &self.redactor,
+            redactor: self.redactor.clone(),
             workspaces: &self.workspaces,
             session,
             output: Mutex::new(Output::new(self.redactor.masker(suspicion))),
@@ -67,8 +69,9 @@ impl Workshop {
         let Evaluated { error, answer } =
             evaluated.unwrap_or_else(|lost| Evaluated { error: Some(lost.to_string()), answer: None });
         let answer = answer.map(|answer| shown(answer[..answer.floor_char_boundary(ANSWER)].to_owned()));
+        let error = error.map(|error| shown(error[..error.floor_char_boundary(ERROR)].to_owned()));
         let data = json!({
-            "stdout": stdout, "error": error.map(shown), "answer": answer, "truncated": truncated, "lost": lost,
+            "stdout": stdout, "error": error, "answer": answer, "truncated": truncated, "lost": lost,
         });
         finished(Presentation::Success(data.to_string()), Ending::Answered)
     }
@@ -96,7 +99,7 @@ fn stopped_early(stop: Stop) -> Finished {
 /// Stands between an interpreter and the agent.
 struct Desk<'a> {
     execution: &'a Execution,
-    redactor: &'a Redactor,
+    redactor: Redactor,
     workspaces: &'a Arc<Workspaces>,
     session: Session,
     output: Mutex<Output>,
@@ -155,7 +158,11 @@ impl Desk<'_> {
             arguments_json: self.shown(&ask.arguments),
             ..HostCall::default()
         };
-        let Some(context) = ask.context.map(|context| self.shown(&context)) else { return Ok(call) };
+        let Some(context) = ask.context else { return Ok(call) };
+        // A long one takes its time.
+        let redactor = self.redactor.clone();
+        let shown = tokio::task::spawn_blocking(move || redactor.text(&context, Suspicion::Usual).text);
+        let context = shown.await.map_err(|error| error.to_string())?;
         let context_characters = context.chars().count() as u64;
         let context_prefix = context.chars().take(PREFIX).collect();
         let call = HostCall { context_characters, context_prefix, ..call };

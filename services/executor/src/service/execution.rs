@@ -287,7 +287,8 @@ fn size(event: &ExecuteEvent) -> usize {
         + match &event.kind {
             Some(Kind::Output(chunk)) => chunk.data.len(),
             Some(Kind::Finished(finished)) => {
-                finished.data.len() + finished.error.len() + finished.invocation.len()
+                let images: usize = finished.images.iter().map(|image| image.data.len()).sum();
+                finished.data.len() + finished.error.len() + finished.invocation.len() + images
             }
             Some(Kind::HostCall(call)) => call.arguments_json.len() + call.context().len(),
             Some(Kind::Accepted(_) | Kind::Heartbeat(_)) | None => 0,

@@ -98,6 +98,7 @@ impl Service {
         let workspaces = Arc::clone(&settings.site.workspaces);
         let interpreters = Arc::new(Interpreters::new(config.repl()));
         let records = Records::new(config.state.clone());
+        let swept = sweep(records.clone(), Arc::clone(&workspaces), Arc::clone(&interpreters));
         let workshop = Workshop {
             judge: Judge {
                 targets: Targets::new(config.kubernetes.source.paths().to_vec(), config.cluster.clone()),
@@ -109,7 +110,7 @@ impl Service {
             records,
             redactor,
             launcher,
-            interpreters: Arc::clone(&interpreters),
+            interpreters,
             workspaces: Arc::clone(&workspaces),
             clusters: Clusters::new(config.kubernetes.clone()),
             instance: instance.clone(),
@@ -132,7 +133,7 @@ impl Service {
             drain_time: config.drain_time,
             tasks: TaskTracker::new(),
             cancel,
-            _sweeper: AbortOnDropHandle::new(tokio::spawn(sweep(Arc::clone(&workspaces), interpreters))),
+            _sweeper: AbortOnDropHandle::new(tokio::spawn(swept)),
             workspaces,
         }
     }
@@ -190,10 +191,14 @@ impl Service {
             process.exit.code = tracing::field::Empty,
         );
         runtime::propagation::extract_metadata(metadata, &span);
-        let (execution, executions) = (Arc::clone(execution), Arc::clone(&self.executions));
         let workshop = Arc::clone(&self.workshop);
+        let own = Running {
+            execution: Arc::clone(execution),
+            executions: Arc::clone(&self.executions),
+            key: order.key.clone(),
+        };
         let drive = async move {
-            let finished = workshop.drive(&execution, &order).await;
+            let finished = workshop.drive(&own.execution, &order).await;
             if let Some(code) = finished.exit_code {
                 tracing::Span::current().record("process.exit.code", code);
             }
@@ -202,14 +207,28 @@ impl Service {
                 bytes = finished.total_bytes,
                 "execution ended"
             );
-            execution.finish(finished);
-            executions.retire(order.key);
+            own.execution.finish(finished);
         };
         self.tasks.spawn(drive.instrument(span));
     }
 
     fn events(&self, execution: &Arc<Execution>, known: Known) -> Response<Events> {
         Response::new(Box::pin(execution.read(known, self.heartbeat).map(Ok)))
+    }
+}
+
+/// An execution that goes on. It ends with this, whatever ends this.
+struct Running {
+    execution: Arc<Execution>,
+    executions: Arc<Executions>,
+    key: Key,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Without an ending of its own something went wrong here.
+        self.execution.finish(ending::broken());
+        self.executions.retire(self.key.clone());
     }
 }
 
@@ -395,15 +414,19 @@ fn access(request: &ExecuteRequest) -> Access {
     }
 }
 
-/// Ends what nobody has used for long: interpreters, and files of sessions.
-async fn sweep(workspaces: Arc<Workspaces>, interpreters: Arc<Interpreters>) {
+/// Ends what nobody has used for long: interpreters, files of sessions, and notes of calls.
+async fn sweep(records: Records, workspaces: Arc<Workspaces>, interpreters: Arc<Interpreters>) {
     let mut ticks = tokio::time::interval(workspace::SWEEP);
     loop {
         ticks.tick().await;
         interpreters.sweep();
-        let own = Arc::clone(&workspaces);
-        if let Err(error) = tokio::task::spawn_blocking(move || own.sweep()).await {
-            tracing::warn!(%error, "workspaces cannot be looked after");
+        let (records, workspaces) = (records.clone(), Arc::clone(&workspaces));
+        let sweep = move || {
+            records.sweep();
+            workspaces.sweep();
+        };
+        if let Err(error) = tokio::task::spawn_blocking(sweep).await {
+            tracing::warn!(%error, "what was left cannot be removed");
         }
     }
 }

@@ -72,17 +72,19 @@ pub(super) enum Beginning {
 }
 
 impl Records {
-    /// Forgets what is too old to matter.
     pub(super) fn new(folder: PathBuf) -> Self {
-        let records = Self { folder };
+        Self { folder }
+    }
+
+    /// Forgets what is too old to matter.
+    pub(super) fn sweep(&self) {
         for kind in ["started", "ended", "grants"] {
-            if let Err(error) = forget(&records.folder.join(kind))
+            if let Err(error) = forget(&self.folder.join(kind))
                 && error.kind() != ErrorKind::NotFound
             {
                 tracing::warn!(%error, "old records cannot be removed");
             }
         }
-        records
     }
 
     /// The name of this place: a grant says that it is to be used here, and here it is noted. Where nothing can be

@@ -1,13 +1,13 @@
 //! `bash`: commands that the policy lets through.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 use super::{
     Arguments, Ask, Decision, Plan, Presentation, Run, Settings, Tool, Toolset, Work, parameters::Parameter,
     present,
 };
 use crate::{
-    policy::{Effect, Judgement},
+    policy::{Effect, Footprint, Judgement},
     process::{Outcome, Spec},
     sandbox::{Access, Network},
 };
@@ -50,35 +50,32 @@ fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
         })
     };
     let decision = match judgement {
-        Judgement::Allow { script, programs, .. } => {
+        Judgement::Allow { script, footprint } => {
             // What does more than read may run kubectl in ways that the policy does not see.
-            let clusters = effect > Effect::Read || programs.contains("kubectl");
-            Decision::Allow(run(script, access(settings, effect, &programs), clusters))
+            let clusters = effect > Effect::Read || footprint.programs.contains("kubectl");
+            Decision::Allow(run(script, access(settings, &footprint), clusters))
         }
-        // What a person allows is what they were shown, to the letter: also what it may do.
-        Judgement::Ask { reason, prefixes, .. } => {
+        // What a person allows is what they were shown, to the letter.
+        Judgement::Ask { reason, prefixes, footprint } => {
             let refusal = unavailable(&reason);
-            Decision::Ask(Ask {
-                reason,
-                refusal,
-                prefixes,
-                work: run(command.clone(), Access::default(), true),
-            })
+            let work = run(command.clone(), access(settings, &footprint), true);
+            Decision::Ask(Ask { reason, refusal, prefixes, work })
         }
         Judgement::Deny { reason } => Decision::Deny(reason),
     };
     Ok(Plan { description: command, effect, decision })
 }
 
-/// What a command needs. One that does more than read was allowed by the operator or by a person as it is.
-fn access(settings: &Settings, effect: Effect, programs: &BTreeSet<String>) -> Access {
-    if effect > Effect::Read {
+/// What a command needs. One that does more on this machine than read was allowed by the operator or by a person as
+/// it is. What changes clusters does so through the proxy.
+fn access(settings: &Settings, footprint: &Footprint) -> Access {
+    if footprint.on_machine > Effect::Read {
         return Access::default();
     }
     Access {
         view: settings.view,
         network: Network::None,
-        local_sockets: programs.contains("systemctl"),
+        local_sockets: footprint.programs.contains("systemctl"),
         ..Access::default()
     }
 }
