@@ -10,8 +10,10 @@ mod rig;
 
 use std::time::Duration;
 
+use executor::{Config, Reach, Sight, Trial, Unavailable};
 use rig::{Rig, bash, config, finished, rest, unique, until};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use tonic_types::StatusExt as _;
 use wire::executor::{Clock, Ending, ExecuteEvent, OutputStream, ToolStatus, execute_event::Kind};
@@ -48,6 +50,55 @@ async fn what_takes_too_long_says_by_which_clock() {
     let late = finished(&rest(rig.execute(late).await.unwrap()).await);
     assert_eq!((late.ending(), late.clock()), (Ending::TimedOut, Clock::WholeRun));
     assert_eq!(rig.bash("echo done").await.clock(), Clock::Unspecified);
+}
+
+#[tokio::test]
+async fn without_a_layer_that_is_required_there_is_no_executor() {
+    for (required, without, named) in [
+        ("seccomp", "seccomp", "seccomp"),
+        ("root", "namespaces", "root"),
+        ("landlock", "", ""),
+        ("landlock", "no-new-privileges", "landlock"),
+    ] {
+        let get = |name: &str| match name {
+            "SLEUTH_SANDBOX_REQUIRE" => Some(required.to_owned()),
+            "SLEUTH_SANDBOX_WITHOUT" => Some(without.to_owned()),
+            other => std::env::var(other).ok(),
+        };
+        let config = Config { launcher: config().launcher, ..Config::from_env(&get).unwrap() };
+        match Trial::new(&config).await {
+            Ok(_) => assert_eq!(named, "", "{required} without {without}"),
+            Err(Unavailable::Layer { layer, .. }) => assert_eq!(layer, named),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_launcher_waits_for_the_next_command() {
+    // Ticks since the machine started, of which there are 100 a second.
+    let now = || -> f64 {
+        let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
+        uptime.split(' ').next().unwrap().parse::<f64>().unwrap() * 100.0
+    };
+    let get = |name: &str| match name {
+        // With the machine's own /proc and process numbers.
+        "SLEUTH_SANDBOX_WITHOUT" => Some("namespaces".to_owned()),
+        other => std::env::var(other).ok(),
+    };
+    let trial = Trial::new(&Config { launcher: config().launcher, ..Config::from_env(&get).unwrap() }).await;
+    let (trial, stop) = (trial.unwrap(), CancellationToken::new());
+    let started = ["bash", "-c", "cut -d' ' -f22 /proc/$PPID/stat"];
+    let waited = async {
+        loop {
+            let before = now();
+            let tried = trial.run(Sight::Host, Reach::Nothing, &started, &stop).await;
+            if tried.output.trim().parse::<f64>().unwrap() < before - 1.0 {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), waited).await.expect("a launcher that was started before");
 }
 
 #[tokio::test]

@@ -150,6 +150,10 @@ fn prefixes_to_save_are_those_that_would_help() {
         ("mkdir x && rmdir x", vec!["mkdir", "rmdir"], "mkdir", Some(vec!["rmdir"])),
         ("kubectl get secret x", vec!["kubectl get"], "", Some(vec![])),
         ("for i in a; do mkdir $i; done", vec!["mkdir"], "mkdir", Some(vec![])),
+        ("kubectl delete pod x", vec![], "kubectl delete", None),
+        ("kubectl delete pod x --context b", vec!["kubectl delete"], "kubectl delete", Some(vec![])),
+        ("kubectl delete pod x -s https://b", vec![], "kubectl delete", Some(vec![])),
+        ("kubectl delete pod x -As=https://b", vec![], "kubectl delete", Some(vec![])),
         ("mkdir x", vec!["mkdir"], "mkdir", None),
         ("mkdir x", vec!["rmdir"], "mkdir", None),
     ] {
@@ -163,6 +167,27 @@ fn prefixes_to_save_are_those_that_would_help() {
             }
         };
         assert_eq!(found, expected.map(|own| own.into_iter().map(str::to_owned).collect()), "{command}");
+    }
+}
+
+#[test]
+fn only_what_does_more_on_this_machine_than_read_needs_more_of_it() {
+    for (command, effect, on_machine) in [
+        ("kubectl get pods | head", Effect::Read, Effect::Read),
+        ("kubectl delete pod web", Effect::Mutation, Effect::Read),
+        ("kubectl get secrets -o yaml | head", Effect::SensitiveRead, Effect::Read),
+        ("for i in a b; do kubectl delete pod $i; done", Effect::Mutation, Effect::Read),
+        ("for i in a b; do kubectl get pod web; done", Effect::Read, Effect::Read),
+        ("kubectl get pods > pods", Effect::Mutation, Effect::Mutation),
+        ("kubectl delete pod web; touch it", Effect::Mutation, Effect::Mutation),
+        ("kubectl get pods | xargs $X", Effect::Mutation, Effect::Mutation),
+        ("systemctl restart web", Effect::Mutation, Effect::Mutation),
+        ("cat ~/.ssh/id_rsa", Effect::SensitiveRead, Effect::SensitiveRead),
+    ] {
+        let (Judgement::Allow { footprint, .. } | Judgement::Ask { footprint, .. }) = judge(command) else {
+            panic!("{command} is denied");
+        };
+        assert_eq!((footprint.effect, footprint.on_machine), (effect, on_machine), "{command}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! An executor behind a real socket, and the questions that tests ask it.
 
-use std::{io::Write as _, time::Duration};
+use std::{io::Write as _, path::PathBuf, time::Duration};
 
 use executor::{Config, Executor};
 use tokio::net::TcpListener;
@@ -30,7 +30,7 @@ impl Drop for Rig {
 pub(crate) fn config() -> Config {
     let mut config = Config::from_env(&|name| std::env::var(name).ok()).unwrap();
     config.launcher = env!("CARGO_BIN_EXE_sleuth-launch").into();
-    config.state = std::env::temp_dir().join(format!("sleuth-state-{}", unique()));
+    config.state = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("state").join(unique());
     config
 }
 
