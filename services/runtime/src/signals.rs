@@ -3,11 +3,7 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// What shells say of a program that SIGINT ended.
-const INTERRUPTED: i32 = 130;
-
-/// A token that is cancelled at the first SIGTERM or SIGINT. A SIGINT after that ends the process at once: someone is
-/// waiting at a terminal.
+/// A token that is cancelled at the first SIGTERM or SIGINT.
 ///
 /// # Errors
 /// If the handlers cannot be installed.
@@ -22,8 +18,6 @@ pub fn shutdown() -> std::io::Result<CancellationToken> {
         }
         tracing::info!("told to end");
         cancelled.cancel();
-        interrupt.recv().await;
-        std::process::exit(INTERRUPTED)
     });
     Ok(token)
 }
