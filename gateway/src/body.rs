@@ -39,6 +39,11 @@ pub(crate) struct Body {
 }
 
 impl Body {
+    /// Its bytes, for whoever needs them longer than there is room for it.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     fn push(&mut self, chunk: &[u8], room: &Room) -> Result<(), Problem> {
         let taken = self.taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
         let more = ((self.bytes.len() + chunk.len()) / PIECE).saturating_sub(taken);

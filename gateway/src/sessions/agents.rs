@@ -84,7 +84,7 @@ pub(super) async fn create(sessions: Sessions, request: Request) -> Result<Respo
         caller: sessions.caller(),
         settings: Some(asked.over(AgentSettings::default(), model)?),
         idempotency_key: key.map(|key| format!("{path} {key}")).unwrap_or_default(),
-        request_digest: grants::sha256(&body),
+        request_digest: grants::sha256(&*body),
     };
     let created = sessions.upstream().create_agent(asked).await?;
     Ok((StatusCode::CREATED, Json(json(created))).into_response())

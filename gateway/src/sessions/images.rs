@@ -33,8 +33,10 @@ pub(super) async fn create(sessions: Sessions, request: Request) -> Result<Respo
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     };
     let (caller, media_type) = (sessions.caller(), media_type.to_owned());
-    let image =
-        sessions.upstream().put_image(PutImageRequest { caller, filename, media_type, content }).await?;
+    let image = sessions
+        .upstream()
+        .put_image(PutImageRequest { caller, filename, media_type, content: content.into_bytes() })
+        .await?;
     Ok((StatusCode::CREATED, Json(json(image))).into_response())
 }
 

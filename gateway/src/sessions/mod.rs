@@ -178,7 +178,7 @@ async fn create(sessions: Sessions, request: Request) -> Result<Response, Proble
         SessionSettings { harness_id: wire::HARNESS_ID.to_owned(), agent_id, ..SessionSettings::default() };
     let settings = asked.over(built_in, model)?;
     let idempotency_key = key.map(|key| format!("{path} {key}")).unwrap_or_default();
-    let request_digest = grants::sha256(&body);
+    let request_digest = grants::sha256(&*body);
     let (caller, settings) = (sessions.caller(), Some(settings));
     let asked = CreateSessionRequest { caller, settings, idempotency_key, request_digest };
     let session = sessions.upstream().create(asked).await?;

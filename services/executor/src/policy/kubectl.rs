@@ -197,14 +197,14 @@ const SENSITIVE: Options<'static> = Options {
 /// Whether a command names the cluster that it goes to: then what a person allows for the current one says nothing.
 pub(super) fn chooses_its_cluster(command: &Simple) -> bool {
     const LONG: [&str; 5] = ["--context", "--cluster", "--server", "--kubeconfig", "--user"];
-    let own = command.arguments.iter().map(Word::text).take_while(|word| word != "--");
+    let mut own = command.arguments.iter().map(Word::text).take_while(|word| word != "--");
     // `-s` is the server, also behind other letters.
     let chooses = |word: String| match word.strip_prefix('-') {
         Some(rest) if rest.starts_with('-') => LONG.iter().any(|name| word.starts_with(name)),
         Some(letters) => letters.contains('s'),
         None => false,
     };
-    command.program == "kubectl" && own.map(chooses).any(|chooses| chooses)
+    command.program == "kubectl" && own.any(chooses)
 }
 
 /// Judges kubectl's arguments.

@@ -33,7 +33,7 @@ struct Seat {
 #[derive(Debug)]
 enum State {
     Filling,
-    Filled(Waiting),
+    Filled(Box<Waiting>),
     Taken,
 }
 
@@ -67,7 +67,7 @@ impl Spares {
 impl State {
     fn take(&mut self) -> Option<Waiting> {
         match std::mem::replace(self, Self::Taken) {
-            Self::Filled(waiting) => Some(waiting),
+            Self::Filled(waiting) => Some(*waiting),
             Self::Filling => {
                 *self = Self::Filling;
                 None
@@ -82,7 +82,7 @@ async fn keep(spares: Weak<Spares>, launcher: Launcher, kind: Kind, access: Acce
     if let Ok(waiting) = launcher.start(&access, Instant::now() + launcher.start_time).await {
         let Some(spares) = spares.upgrade() else { return };
         if let Some(seat) = spares.seats().get_mut(&kind) {
-            seat.state = State::Filled(waiting);
+            seat.state = State::Filled(Box::new(waiting));
         }
         drop(spares);
         sleep(KEPT).await;
