@@ -32,12 +32,15 @@ struct Ready {
 /// How long an answer of the agent stands. Anybody may ask, and each question looks at its store and its executors.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The names of the models, or what is missing; and since when.
+/// The names of the models, or what is missing.
+type Said = Result<Vec<String>, String>;
+
+/// What the agent said last, and when.
 #[derive(Debug, Default)]
-pub(crate) struct Readiness(Mutex<Option<(Instant, Result<Vec<String>, String>)>>);
+pub(crate) struct Readiness(Mutex<Option<(Instant, Said)>>);
 
 impl Readiness {
-    async fn of(&self, upstream: &Upstream) -> Result<Vec<String>, String> {
+    async fn of(&self, upstream: &Upstream) -> Said {
         let mut known = self.0.lock().await;
         if let Some((at, answer)) = &*known
             && at.elapsed() < FRESH

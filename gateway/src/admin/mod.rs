@@ -300,7 +300,7 @@ async fn audit(
 
 /// A body, which may be missing where nothing in it is needed.
 async fn read<T: DeserializeOwned + Default>(asked: Request, shared: &Shared) -> Result<T, Problem> {
-    let body = body::read_json(asked, &shared).await?;
+    let body = body::read_json(asked, shared).await?;
     if body.is_empty() {
         return Ok(T::default());
     }

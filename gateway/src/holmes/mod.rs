@@ -125,7 +125,7 @@ async fn answer_chat(
 ) -> Result<Response, Problem> {
     let again = Again::of(request.headers())?;
     let route = request.uri().path().to_owned();
-    let body = body::read_json(request, &shared).await?;
+    let body = body::read_json(request, shared).await?;
     let Question { stream, mut chat, decided } = parse(&body, streams)?;
     again.mark(&route, &body, &mut chat);
     drop(body);
