@@ -61,13 +61,14 @@ pub(super) fn read(given: Option<Value>) -> Result<Permissions, Refusal> {
     if given.allowlist.len() + given.allow_once.len() + given.deny.len() > MOST {
         return Err(Refusal::bad(&format!("permissions: more than {MOST} rules")));
     }
+    let deny: Vec<Denial> = given.deny.into_iter().map(Denial::from).collect();
+    if let Some(parameter) = deny.iter().find_map(unknown) {
+        let why =
+            format!("permissions: deny: the pattern for `{parameter}` has a form that is not known here");
+        return Err(Refusal::bad(&why));
+    }
     let rules = |rules: Vec<GivenRule>| rules.into_iter().map(Rule::from).collect();
-    Ok(Permissions {
-        allow: rules(given.allowlist),
-        allow_once: rules(given.allow_once),
-        deny: given.deny.into_iter().map(Denial::from).collect(),
-        reads: false,
-    })
+    Ok(Permissions { allow: rules(given.allowlist), allow_once: rules(given.allow_once), deny, reads: false })
 }
 
 /// What the rules say of calls that the history leaves open.
@@ -75,14 +76,21 @@ pub(super) fn denials(permissions: &Permissions, history: &[Message]) -> Vec<Dec
     let answered = |id: &str| history.iter().any(|message| message.tool_call_id == id);
     let open = history.iter().flat_map(|message| &message.tool_calls).filter(|call| !answered(&call.id));
     let denied = open.filter_map(|call| {
-        let is_this = |id: &str| id.rsplit('/').next() == Some(&call.id);
-        let names = |denial: &&Denial| matches!(&denial.of, Denied::Call(id) if is_this(id));
-        let denial = permissions.deny.iter().find(names)?;
+        let denial = permissions.deny.iter().find(|denial| denial.of.names(&call.id))?;
         let why = denial.reason.clone().unwrap_or_else(|| DENIED.to_owned());
         let decision = Some(decision::Decision::Denial(why));
         Some(Decision { call_id: call.id.clone(), decision, ..Decision::default() })
     });
     denied.collect()
+}
+
+/// The first parameter of which nobody could tell what is denied. A rule that allows may have such patterns: clients
+/// send back what they derived from calls, and it allows what it spells out.
+fn unknown(denial: &Denial) -> Option<&str> {
+    match &denial.of {
+        Denied::Call(_) => None,
+        Denied::Calls(rule) => rule.unknown(),
+    }
 }
 
 impl From<GivenRule> for Rule {

@@ -5,7 +5,7 @@
 
 mod parse;
 
-/// Longer patterns with wildcards, and longer texts, never match.
+/// Of longer patterns with wildcards, and of longer texts, nothing can be told.
 const LONGEST_PATTERN: usize = 512;
 const LONGEST_TEXT: usize = 8 << 10;
 
@@ -16,8 +16,17 @@ pub(super) struct Glob {
     negated: bool,
     /// The one text that it matches, if it has no wildcard.
     literal: Option<String>,
-    /// `None` if the pattern has a form that is not known: then it matches nothing.
+    /// `None` if the pattern has a form that is not known.
     steps: Option<Vec<Step>>,
+}
+
+/// Whether a pattern matches a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Match {
+    Yes,
+    No,
+    /// What allows takes it for no, and what denies for yes.
+    CannotTell,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,16 +72,26 @@ impl Glob {
         self.pattern == text || self.literal.as_deref() == Some(text)
     }
 
-    pub(super) fn matches(&self, text: &str) -> bool {
+    /// Whether it can be told of texts, unless they are very long.
+    pub(super) fn is_known(&self) -> bool {
+        self.literal.is_some() || self.steps.is_some()
+    }
+
+    pub(super) fn matches(&self, text: &str) -> Match {
         if self.spells(text) {
-            return true;
+            return Match::Yes;
         }
-        let Some(steps) = self.steps.as_ref().filter(|_| text.len() <= LONGEST_TEXT) else { return false };
+        if self.literal.is_some() {
+            return Match::No;
+        }
+        let steps = self.steps.as_ref().filter(|_| text.len() <= LONGEST_TEXT);
+        let Some(steps) = steps else { return Match::CannotTell };
         let text: Vec<char> = text.chars().collect();
         let mut ends = vec![false; text.len() + 1];
         ends[0] = true;
         let found = walk(steps, &text, ends).last() == Some(&true);
-        if self.negated { !found && !text.iter().any(|c| ends_line(*c)) } else { found }
+        let matches = if self.negated { !found && !text.iter().any(|c| ends_line(*c)) } else { found };
+        if matches { Match::Yes } else { Match::No }
     }
 }
 

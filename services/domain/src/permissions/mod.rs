@@ -76,13 +76,20 @@ impl Permissions {
 }
 
 impl Denied {
-    fn covers(&self, call: &ToolCall, parameters: &Parameters) -> bool {
+    /// Whether it is this one call.
+    pub fn names(&self, call: &str) -> bool {
         match self {
             Self::Call(id) => {
-                let raw = id.split_once('/').map_or(id.as_str(), |(_, raw)| raw);
-                [id, raw].contains(&call.id.as_str())
+                id.strip_suffix(call).is_some_and(|before| before.is_empty() || before.ends_with('/'))
             }
-            Self::Calls(rule) => rule.matches(&call.name, parameters),
+            Self::Calls(_) => false,
+        }
+    }
+
+    fn covers(&self, call: &ToolCall, parameters: &Parameters) -> bool {
+        match self {
+            Self::Call(_) => self.names(call.id.as_str()),
+            Self::Calls(rule) => rule.denies(&call.name, parameters),
         }
     }
 }
@@ -136,7 +143,7 @@ mod tests {
             let exact = command["command"].clone();
             assert!(rule("bash", &[("command", &exact)]).allows("bash", &command), "{tail}");
         }
-        assert!(wild.matches("bash", &command("ls && id")), "what is denied is denied with its tail");
+        assert!(wild.denies("bash", &command("ls && id")), "what is denied is denied with its tail");
     }
 
     #[test]
@@ -152,6 +159,25 @@ mod tests {
         assert_eq!(permissions.denial(&call("bash"), &command("ls /srv/x")), Some(FORBIDDEN));
         assert_eq!(permissions.denial(&call("bash"), &command("ls /tmp")), None);
         assert_eq!(permissions.denial(&ninth, &command("ls /tmp")), Some("no"));
+    }
+
+    #[test]
+    fn where_nothing_can_be_told_a_call_is_denied_and_not_allowed() {
+        let padded = command(&format!("rm -rf / # {}", "x".repeat(9000)));
+        for (rule, parameters) in [
+            (rule("bash", &[("command", "rm *")]), &padded),
+            (rule("bash", &[("command", "@(rm|dd) *")]), &command("rm -rf /")),
+        ] {
+            assert!(rule.denies("bash", parameters) && !rule.allows("bash", parameters), "{rule:?}");
+        }
+        assert!(!rule("bash", &[("command", "id")]).denies("bash", &padded), "it spells out another text");
+    }
+
+    #[test]
+    fn a_call_is_named_by_its_whole_id() {
+        let denied = Denied::Call("R1/call_11".into());
+        assert!(denied.names("R1/call_11") && denied.names("call_11"));
+        assert!(!denied.names("1") && !denied.names("R2/call_11"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     Parameters,
-    glob::{Glob, escaped},
+    glob::{Glob, Match, escaped},
 };
 
 /// Tools whose parameters a shell reads.
@@ -35,16 +35,22 @@ impl Rule {
         Self { tool: tool.to_owned(), parameters: patterns.collect() }
     }
 
-    /// Whether it speaks of a call.
-    pub fn matches(&self, tool: &str, parameters: &Parameters) -> bool {
-        self.speaks_of(tool, parameters, Glob::matches)
+    /// The first parameter whose pattern has a form that is not known, or is too long.
+    pub fn unknown(&self) -> Option<&str> {
+        let unknown = |(_, pattern): &(&String, &String)| !Glob::new(pattern).is_known();
+        self.parameters.iter().find(unknown).map(|(name, _)| name.as_str())
+    }
+
+    /// Whether it denies a call: also where nobody can tell whether it speaks of it.
+    pub fn denies(&self, tool: &str, parameters: &Parameters) -> bool {
+        self.speaks_of(tool, parameters, |glob, value| glob.matches(value) != Match::No)
     }
 
     /// Whether it lets a call run: what a shell takes apart is never covered by a wildcard.
     pub fn allows(&self, tool: &str, parameters: &Parameters) -> bool {
         let shell = SHELLS.contains(&tool);
         self.speaks_of(tool, parameters, |glob, value| {
-            glob.spells(value) || (glob.matches(value) && !(shell && has_control_syntax(value)))
+            glob.spells(value) || (glob.matches(value) == Match::Yes && !(shell && has_control_syntax(value)))
         })
     }
 
