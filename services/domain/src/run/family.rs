@@ -132,6 +132,15 @@ impl Family {
         agents.iter().flat_map(|agent| self.step(agent, input.clone())).collect()
     }
 
+    /// Tells what somebody outside says: to the agent that answers what is meant for the run as a whole, and the rest
+    /// to whom it concerns.
+    pub fn told(&mut self, input: &Input) -> Vec<Move> {
+        match input {
+            Input::Cancelled { .. } | Input::Steered(_) => self.step(&AgentId::main(), input.clone()),
+            _ => self.step_all(input),
+        }
+    }
+
     /// Starts a subagent for a call of an agent. `main` is how the run began.
     pub fn start(&mut self, agent: &AgentId, call: &CallId, task: &str, main: &RunStarted) -> Vec<Move> {
         let subagents = match self.members.get(agent) {
@@ -253,9 +262,7 @@ fn heard(result: ToolResult) -> Result<String, String> {
 fn result(end: &EventKind) -> Option<ToolResult> {
     match end {
         EventKind::RunFinished { answer, .. } => Some(ToolResult::success(answer)),
-        EventKind::RunFailed { message, .. } => {
-            Some(ToolResult::error(format!("The agent failed: {message}")))
-        }
+        EventKind::RunFailed { code, message } => Some(ToolResult::error(text::agent_failed(*code, message))),
         EventKind::RunCancelled { reason } => {
             Some(ToolResult::error(format!("The agent was stopped: {reason}")))
         }

@@ -1,6 +1,6 @@
 //! What is said to a run while it goes on: the next model call has it, and an answer without it is not the last.
 
-use crate::{Ceiling, Closing, EventKind, Message, Steered, Step};
+use crate::{Closing, EventKind, Message, Steered, Step};
 
 use super::state::Run;
 
@@ -22,8 +22,8 @@ impl Run {
         self.messages.append(&mut self.unheard);
     }
 
-    /// The model has answered: the run ends with it, unless something was said since it was asked and there is time
-    /// to answer that too.
+    /// The model has answered: the run ends with it, unless something was said since it was asked and the run may go
+    /// on.
     pub(super) fn answered(
         &mut self,
         step: &mut Step,
@@ -31,7 +31,7 @@ impl Run {
         reason: String,
         closing: Option<Closing>,
     ) {
-        if self.unheard.is_empty() || closing == Some(Closing::Ceiling(Ceiling::WallTime)) {
+        if self.unheard.is_empty() || matches!(closing, Some(Closing::Ceiling(_))) {
             self.end(step, EventKind::RunFinished { answer, reason });
         } else {
             self.ask(step, false);
@@ -78,5 +78,15 @@ mod tests {
             matches!(end.events.last(), Some(EventKind::RunFinished { answer, .. }) if answer == "that, too")
         );
         assert_eq!(run.step(said("too late")), Step::default());
+    }
+
+    #[test]
+    fn no_word_lifts_a_ceiling() {
+        let mut run = Run::new(Limits { steps: 1, ..Limits::default() });
+        run.messages.push(Message::text(Role::User, "why?"));
+        let begun = run.step(Input::Begin);
+        run.step(said("and this?"));
+        let end = run.step(replied(&begun, "so"));
+        assert!(matches!(end.events.last(), Some(EventKind::RunFinished { .. })), "{end:?}");
     }
 }

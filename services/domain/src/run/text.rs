@@ -1,6 +1,6 @@
 //! The sentences that the machine itself says, to models and to people.
 
-use crate::{Ceiling, CodeOutput, ToolCall, ToolResult};
+use crate::{Ceiling, CodeOutput, FailureCode, ToolCall, ToolResult};
 
 /// How a model reads a tool's result. The second line has HolmesGPT's form: its clients look for it.
 pub(super) fn tool_message(call: &ToolCall, result: &ToolResult) -> String {
@@ -40,6 +40,20 @@ pub(super) const NO_MORE_AGENTS: &str =
     "Not started: this run may start no more agents here. Do this part of the work yourself.";
 /// What it reads of an agent that needed somebody who is not there.
 pub(super) const CANNOT_ASK: &str = "The agent ended because it needed the client, which it cannot reach.";
+/// What it reads of an agent that failed. What a provider said is not for everybody who reads the conversation.
+pub(super) fn agent_failed(code: FailureCode, message: &str) -> String {
+    let why = match code {
+        FailureCode::RateLimited { .. }
+        | FailureCode::QuotaExhausted
+        | FailureCode::Unauthenticated
+        | FailureCode::Rejected
+        | FailureCode::ModelUnavailable
+        | FailureCode::MalformedReply => "its model did not answer",
+        FailureCode::Deadline | FailureCode::ContextTooLong | FailureCode::Internal => message,
+    };
+    format!("The agent failed: {why}")
+}
+
 /// Why a subagent is stopped.
 pub(super) const LEFT_BEHIND: &str = "the agent that started it went on without it";
 

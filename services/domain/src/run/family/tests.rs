@@ -274,3 +274,41 @@ fn what_only_the_client_can_settle_is_for_the_agent_that_can_wait_for_it() {
     assert!(told[1].contains("the client's"), "{told:?}");
     assert!(matches!(moves[0].step.effects[..], [Effect::CallModel { .. }]), "it goes on");
 }
+
+/// A run whose agent has started another one.
+fn bench_with_a_subagent() -> Bench {
+    let mut bench = Bench::new(Subagents { depth: 1, number: 1 });
+    for _ in 0..8 {
+        if bench.family.get(&AgentId::sub(1)).is_some() {
+            return bench;
+        }
+        bench.advance(0, 2);
+    }
+    panic!("{:?}", bench.log)
+}
+
+#[test]
+fn what_is_said_to_a_run_is_said_to_the_agent_that_answers() {
+    let mut bench = bench_with_a_subagent();
+    let word = Steered { key: "1".into(), message: Message::text(Role::User, "and this?") };
+    let moves = bench.family.told(&Input::Steered(word));
+    let heard: Vec<_> = moves.iter().map(|told| &told.agent).collect();
+    assert_eq!(heard, [&AgentId::main()]);
+}
+
+#[test]
+fn what_a_provider_says_of_an_agent_that_fails_stays_with_it() {
+    let mut bench = bench_with_a_subagent();
+    let asked = bench.todo.iter().find_map(|(agent, effect)| match effect {
+        Effect::CallModel { message, .. } if *agent == AgentId::sub(1) => Some(message.clone()),
+        _ => None,
+    });
+    let (code, text) = (FailureCode::Unauthenticated, "401: bad key sk-1".to_owned());
+    let failed = Input::ModelFailed { message: asked.unwrap(), code, text };
+    let moves = bench.family.step(&AgentId::sub(1), failed);
+    let heard = moves.iter().flat_map(|told| &told.step.events).find_map(|event| match event {
+        EventKind::ToolFinished { result, .. } => result.error.clone(),
+        _ => None,
+    });
+    assert_eq!(heard.as_deref(), Some("The agent failed: its model did not answer"));
+}
