@@ -197,7 +197,7 @@ impl Driver {
             }
             input = self.inputs.next() => input,
             inputs = self.mail.next(&self.setup.progress) => {
-                return Some(inputs.iter().flat_map(|input| self.told(input)).collect());
+                return Some(inputs.iter().flat_map(|input| self.family.told(input)).collect());
             }
         };
         let mut moves = self.hear(first);
@@ -227,15 +227,6 @@ impl Driver {
                 }
                 self.family.step(&agent, *input)
             }
-        }
-    }
-
-    /// Somebody else said something: what ends the run is for the agent that answers, any other word for whom it
-    /// concerns.
-    fn told(&mut self, input: &Input) -> Vec<Move> {
-        match input {
-            Input::Cancelled { .. } => self.family.step(&AgentId::main(), input.clone()),
-            _ => self.family.step_all(input),
         }
     }
 

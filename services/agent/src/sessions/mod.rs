@@ -82,7 +82,7 @@ impl Sessions {
         Self { runs, active: Mutex::default(), tasks, closing }
     }
 
-    fn runs(&self) -> &Runs {
+    fn runs(&self) -> &Arc<Runs> {
         &self.runs
     }
 

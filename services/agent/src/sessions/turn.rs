@@ -266,6 +266,15 @@ impl Turn {
         self.projection.ending()
     }
 
+    /// Whether it goes on after the end of its newest run.
+    pub(super) fn goes_on(&self) -> bool {
+        match self.ending() {
+            Some(Ending::Suspended) => true,
+            Some(Ending::Answered { .. }) => !self.unheard().is_empty(),
+            Some(Ending::Failed(..) | Ending::Sealed(_) | Ending::Cancelled { .. }) | None => false,
+        }
+    }
+
     /// Milliseconds since the turn began.
     pub(super) fn age(&self, now: Timestamp) -> u64 {
         millis(self.began, now)

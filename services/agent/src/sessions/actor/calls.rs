@@ -76,7 +76,7 @@ impl Actor {
             return self.append(Source::Own, Vec::new(), phase).await;
         };
         self.held.get_or_insert(entry - 1);
-        turn.projection.cancels();
+        turn.projection.cancels(&reason);
         match &turn.doing {
             Doing::Following(following) => {
                 let run = following.run.clone();

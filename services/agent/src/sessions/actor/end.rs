@@ -24,7 +24,7 @@ impl Actor {
             }),
             end => end,
         };
-        let synthetic = matches!(end, Data::TurnCancelled(_)) && turn.projection.is_cancelled();
+        let synthetic = matches!(end, Data::TurnCancelled(_)) && turn.projection.cancelled().is_some();
         drafts.push((context.clone(), end));
         if synthetic {
             let message = Message {

@@ -29,7 +29,7 @@ use super::{
     failure::{Cause, Disclosure},
     project::{Ending, Providers, TurnIds},
     record::Standing,
-    turn::{Doing, Following, Left, Turn, given_to},
+    turn::{Doing, Following, Left, STOPPED, Turn, given_to},
 };
 use crate::runs::{Question, Refusal};
 use end::completed;
@@ -252,6 +252,12 @@ impl Actor {
     /// The newest run has ended: the turn waits, goes on with another run, or ends.
     async fn run_over(&mut self) -> Result<(), store::Error> {
         let Some(turn) = &mut self.turn else { return Ok(()) };
+        if let Some(reason) = turn.projection.cancelled().filter(|_| turn.goes_on()) {
+            // The client's wish met the end of the run.
+            let end = cancelled(reason);
+            let drafts = self.close_calls("cancelled", STOPPED);
+            return self.end(end, drafts).await;
+        }
         match turn.ending().cloned() {
             Some(Ending::Suspended) => {
                 let (calls, approvals) = turn.waits_for();
@@ -264,7 +270,7 @@ impl Actor {
                 };
                 Ok(())
             }
-            Some(Ending::Answered { .. }) if !turn.unheard().is_empty() => {
+            Some(Ending::Answered { .. }) if turn.goes_on() => {
                 turn.doing = Doing::Beginning;
                 Ok(())
             }

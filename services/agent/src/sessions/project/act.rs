@@ -263,7 +263,7 @@ impl Projection {
             let context = self.within(&act.exec, &act.span_of(id), &act.span);
             out.extend(result.written.iter().map(|file| (context.clone(), Data::FileWritten(written(file)))));
         }
-        out.extend(self.settle(now, id, &Settlement::of(result, self.cancelling)));
+        out.extend(self.settle(now, id, &Settlement::of(result, self.cancelled.is_some())));
     }
 
     /// A call has ended.

@@ -113,8 +113,8 @@ pub(super) struct Projection {
     compacting: Option<(Timestamp, u64)>,
     /// The run was taken over and has not come further since.
     recovered: bool,
-    /// The client wants the turn to stop.
-    cancelling: bool,
+    /// Why the client wants the turn to stop, if it does.
+    cancelled: Option<String>,
     ending: Option<Ending>,
 }
 
@@ -134,7 +134,7 @@ impl Projection {
             usage: domain::Usage::default(),
             compacting: None,
             recovered: false,
-            cancelling: false,
+            cancelled: None,
             ending: None,
         }
     }
@@ -148,16 +148,16 @@ impl Projection {
     }
 
     /// From now on, what is given up is given up because the client wants it.
-    pub(super) fn cancels(&mut self) {
-        self.cancelling = true;
+    pub(super) fn cancels(&mut self, reason: &str) {
+        self.cancelled = Some(reason.to_owned());
     }
 
     fn provider(&self) -> Option<String> {
         self.providers.get(&self.model).cloned()
     }
 
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.cancelling
+    pub(super) fn cancelled(&self) -> Option<&str> {
+        self.cancelled.as_deref()
     }
 
     /// The context of what belongs to the turn as a whole.
@@ -351,7 +351,8 @@ impl Projection {
         }
         out.push(self.apology(event.time, cause, why));
         if let Some(step) = step {
-            let ended = step.completed(event.time, "", 0, None, Some(why));
+            let told = cause.text(self.disclosure, why);
+            let ended = step.completed(event.time, "", 0, None, Some(&told));
             out.push((self.within(&step.exec, &step.span, &self.ids.turn), ended));
         }
         self.give_up_calls(event.time, out);

@@ -5,7 +5,10 @@ use serde_json::json;
 use wire::session::{SessionTask, event::Data};
 
 use super::{Draft, Projection, line};
-use crate::sessions::{ids, words};
+use crate::sessions::{
+    failure::{Cause, Disclosure},
+    ids, words,
+};
 
 /// What an agent is among the kinds of tasks.
 const KIND: &str = "subagent";
@@ -54,7 +57,7 @@ impl Projection {
                 updated(&mut task.told, event)
             }
             kind => {
-                let Some(ended) = ended(kind) else { return };
+                let Some(ended) = ended(kind, self.disclosure) else { return };
                 let Some(Task { told: mut task, .. }) = self.tasks.remove(&event.agent) else { return };
                 ended.state.clone_into(&mut task.state);
                 task.summary = ended.summary.as_deref().and_then(words::preview);
@@ -102,13 +105,14 @@ struct Ended {
     error: Option<(&'static str, String)>,
 }
 
-fn ended(kind: &EventKind) -> Option<Ended> {
+fn ended(kind: &EventKind, disclosure: Disclosure) -> Option<Ended> {
     match kind {
         EventKind::RunFinished { answer, .. } => {
             Some(Ended { state: "succeeded", summary: Some(answer.clone()), error: None })
         }
-        EventKind::RunFailed { message, .. } => {
-            Some(Ended { state: "failed", summary: None, error: Some(("failed", message.clone())) })
+        EventKind::RunFailed { code, message } => {
+            let told = Cause::from(*code).text(disclosure, message);
+            Some(Ended { state: "failed", summary: None, error: Some(("failed", told)) })
         }
         EventKind::RunSuspended => {
             let why = "it needed the client, which it cannot reach".to_owned();
