@@ -11,10 +11,11 @@ use model::{Model, ToolSpec};
 use runtime::clock;
 use store::{BlobId, Creation, Idempotency, Kind, Meta, NewLog};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::{
-    Progress, Question, Reading, Refusal, Runs,
+    Progress, Question, Reading, Refusal, Runs, decided,
     open_calls::{self, Settled},
 };
 use crate::{
@@ -30,8 +31,16 @@ use crate::{
 const BRIEF: usize = 200;
 
 impl Runs {
-    /// Starts a run and begins to read it.
-    pub(crate) async fn start(&self, mut question: Question) -> Result<Reading, Refusal> {
+    /// Starts a run and begins to read it. What has begun is never left half-way: to the run, a caller who leaves
+    /// meanwhile is a reader who leaves.
+    pub(crate) async fn start(self: &Arc<Self>, question: Question) -> Result<Reading, Refusal> {
+        let runs = Arc::clone(self);
+        let starting = async move { runs.start_whole(question).await };
+        // Nothing but the end of the process stops it.
+        self.tasks.spawn(starting.in_current_span()).await.unwrap_or(Err(Refusal::ShuttingDown))
+    }
+
+    async fn start_whole(&self, mut question: Question) -> Result<Reading, Refusal> {
         if self.closing.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
@@ -106,8 +115,9 @@ impl Runs {
         let start = RunStarted { messages: Vec::new(), ..started.clone() };
         let mut run = Run::new(question.limits);
         let mut events = vec![EventKind::RunStarted(started)];
+        let taker = decided::taker(&id, question.idempotency.as_ref());
         for settled in settled {
-            events.push(self.settled(settled, &tools, &context).await?);
+            events.push(self.settled(settled, &taker, &tools, &context).await?);
         }
         events.iter().for_each(|event| run.apply(event));
         let position = events.len() as u64;

@@ -1,6 +1,7 @@
 //! Runs whose agents die, or are taken for dead, at random moments: whoever takes them over brings them to the end
 //! that they would have had.
 
+mod disturbed;
 mod hands;
 mod life;
 mod oracle;
@@ -10,7 +11,6 @@ use std::collections::HashMap;
 
 use domain::{Limits, Outcome, Role};
 use proptest::prelude::*;
-use tokio::runtime::Builder;
 
 use super::*;
 use crate::runs::{Brought, Question};
@@ -90,7 +90,7 @@ fn what_lists_show_of_a_run_is_made_of_its_log_again() {
     let kept = other.lists(&log);
     assert!(kept.steps == 4 && kept.tool_calls > 0 && kept.model == "oracle", "{kept:?}");
     let forgotten = world.store.describe(&log, kept.question.clone(), Vec::new());
-    Builder::new_current_thread().build().unwrap().block_on(forgotten).unwrap();
+    world.now(forgotten).unwrap();
     let again = other.lists(&log);
     // The event and whoever kept it ask the clock apart.
     assert_eq!(wire::agent::RunInfo { ended_at: kept.ended_at, ..again }, kept);

@@ -5,7 +5,7 @@ use std::{cell::Cell, num::NonZeroUsize, sync::Arc, time::Duration};
 use domain::{Event, Limits, LogId, RunId};
 use futures_util::StreamExt as _;
 use model::{Catalogue, Model, Settings};
-use store::{Memory, Store};
+use store::{Kind, Memory, Query, Store};
 use tokio::{
     runtime::{Builder, Runtime},
     task::yield_now,
@@ -16,7 +16,7 @@ use wire::{agent::RunInfo, executor::tool_executor_server::ToolExecutorServer};
 use super::{hands::Hands, oracle::Oracle};
 use crate::{
     config::Config,
-    runs::{Question, Runs},
+    runs::{Question, Refusal, Runs},
     tools::{Tools, executors::Discovered},
 };
 
@@ -75,10 +75,14 @@ impl World {
         Life { world: self, runtime, runs }
     }
 
+    /// What the store, which makes nobody wait, says now.
+    pub(super) fn now<T>(&self, asked: impl Future<Output = T>) -> T {
+        Builder::new_current_thread().build().unwrap().block_on(asked)
+    }
+
     /// The events of a log.
     pub(super) fn reads(&self, log: &LogId) -> Vec<Arc<Event>> {
-        let read = self.store.read(log, 0, NonZeroUsize::MAX);
-        Builder::new_current_thread().build().unwrap().block_on(read).unwrap()
+        self.now(self.store.read(log, 0, NonZeroUsize::MAX)).unwrap()
     }
 }
 
@@ -107,6 +111,27 @@ impl Life<'_> {
     pub(super) fn begins(&self, question: Question) -> LogId {
         let reading = self.until(self.runs.start(question));
         LogId::from(reading.ok().unwrap().run())
+    }
+
+    /// The same for a start that may fail.
+    pub(super) fn tries(&self, question: Question) -> Option<Refusal> {
+        self.until(self.runs.start(question)).err()
+    }
+
+    /// Begins a run whose caller does not stay to hear of it.
+    pub(super) fn begins_for_nobody(&self, question: Question) -> LogId {
+        let limit = NonZeroUsize::MIN;
+        self.until(async {
+            let starting = Box::pin(self.runs.start(question));
+            assert!(futures_util::poll!(starting).is_pending(), "it takes a while");
+            loop {
+                let query = Query { account: "a".to_owned(), kind: Kind::Run, before: None, limit };
+                match self.world.store.list(query).await.unwrap().first() {
+                    Some(begun) => return begun.log.clone(),
+                    None => sleep(Duration::from_secs(1)).await,
+                }
+            }
+        })
     }
 
     /// Lets it live until the run has ended.
