@@ -108,8 +108,8 @@ pub(super) async fn summary(sessions: Sessions, request: Request) -> Result<Json
     let session_id = ids_of(&request)?;
     // Neither deltas nor prompts are needed to count.
     let exclude = ["output.message.delta", "reason.thinking.delta", "tool.output.delta"];
-    let filter =
-        Filter { exclude: exclude.map(str::to_owned).to_vec(), no_accumulated: true, ..Filter::default() };
+    let exclude = exclude.map(str::to_owned).to_vec();
+    let filter = Filter { exclude, no_accumulated: true, no_prompts: true, ..Filter::default() };
     let (mut summary, mut after) = (Summary::default(), 0);
     loop {
         let listed = sessions

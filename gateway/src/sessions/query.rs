@@ -106,7 +106,8 @@ impl Query {
     pub(super) fn filter(&self) -> Result<Filter, Problem> {
         let names = |name| self.0.get(name).cloned().unwrap_or_default();
         let no_accumulated = self.flag("accumulated")? == Some(false);
-        Ok(Filter { types: names("types"), exclude: names("exclude"), no_accumulated })
+        let (types, exclude) = (names("types"), names("exclude"));
+        Ok(Filter { types, exclude, no_accumulated, no_prompts: false })
     }
 }
 

@@ -1,9 +1,10 @@
 //! The events of a session as its readers get them: filtered, with what is not stored put in.
 
-use std::{num::NonZeroUsize, sync::Arc};
+use std::{collections::VecDeque, num::NonZeroUsize, sync::Arc};
 
 use domain::{LogId, Role, RunId};
 use futures_util::{Stream, TryStreamExt as _, stream};
+use prost::Message as _;
 use store::{Store, follow};
 use wire::session::{
     Cursor, Event, Message, PlacedMessage, ToolResultPart, content_part, cursor, event::Data,
@@ -19,6 +20,8 @@ use super::{
     words,
 };
 
+/// Bytes of the events that a list has, unless one alone has more: half of what a gateway takes.
+const LARGEST: usize = 32 << 20;
 /// Entries that are looked at together, backwards.
 const WINDOW: u64 = 512;
 
@@ -84,7 +87,7 @@ impl Teller {
                 delta.accumulated = Some(so_far.await?);
                 std::mem::swap(&mut self.said, &mut self.thought);
             }
-            Some(Data::LlmGeneration(generation)) => {
+            Some(Data::LlmGeneration(generation)) if self.wanted.prompts() => {
                 let run = RunId::new(record.run_id);
                 self.prompts.put_in(&*self.store, generation, run, record.run_position).await?;
             }
@@ -184,7 +187,7 @@ impl Sessions {
         end: u64,
         limit: NonZeroUsize,
     ) -> Result<(Vec<Event>, bool), store::Error> {
-        let (mut events, mut after) = (Vec::new(), after);
+        let (mut events, mut bytes, mut after) = (Vec::new(), 0, after);
         while after < end {
             let page = record::page(&*self.store(), log, after).await?;
             let Some(newest) = page.last().map(|entry| entry.sequence) else { break };
@@ -192,7 +195,12 @@ impl Sessions {
                 if events.len() == limit.get() {
                     return Ok((events, true));
                 }
-                events.extend(teller.tell(entry).await?);
+                let Some(event) = teller.tell(entry).await? else { continue };
+                bytes += event.encoded_len();
+                if bytes > LARGEST && !events.is_empty() {
+                    return Ok((events, true));
+                }
+                events.push(event);
             }
             after = newest;
         }
@@ -220,13 +228,19 @@ impl Sessions {
             wanted = window;
             end = start;
         }
-        let more = wanted.len() > limit.get();
-        let mut events = Vec::new();
+        let mut more = wanted.len() > limit.get();
+        let (mut events, mut bytes) = (VecDeque::new(), 0);
         let cut = wanted.len().saturating_sub(limit.get());
         for entry in wanted.drain(cut..) {
-            events.extend(teller.tell(entry).await?);
+            let Some(event) = teller.tell(entry).await? else { continue };
+            bytes += event.encoded_len();
+            events.push_back(event);
+            while bytes > LARGEST && events.len() > 1 {
+                bytes -= events.pop_front().map_or(0, |first| first.encoded_len());
+                more = true;
+            }
         }
-        Ok((events, more))
+        Ok((events.into(), more))
     }
 
     /// Messages of the conversation after an event, oldest first, and whether there are more.

@@ -28,24 +28,30 @@ pub(crate) enum NoFilter {
 pub(crate) struct Wanted {
     names: HashSet<&'static str>,
     accumulated: bool,
+    prompts: bool,
     search: Search,
 }
 
 impl Wanted {
     pub(crate) fn of(filter: Option<Filter>, search: Option<Search>) -> Result<Self, NoFilter> {
-        let Filter { types, exclude, no_accumulated } = filter.unwrap_or_default();
+        let Filter { types, exclude, no_accumulated, no_prompts } = filter.unwrap_or_default();
         let only = known("types", &types)?;
         let not = known("exclude", &exclude)?;
         let all = SESSION_EVENTS.into_iter().filter(|name| only.is_empty() || only.contains(name));
         let names = all.filter(|name| !not.contains(name)).collect();
         let mut search = search.unwrap_or_default();
         search.text = search.text.to_lowercase();
-        Ok(Self { names, accumulated: !no_accumulated, search })
+        Ok(Self { names, accumulated: !no_accumulated, prompts: !no_prompts, search })
     }
 
     /// Whether deltas come with all the text before them.
     pub(super) fn accumulated(&self) -> bool {
         self.accumulated
+    }
+
+    /// Whether generations come with what the model was told.
+    pub(super) fn prompts(&self) -> bool {
+        self.prompts
     }
 
     /// Whether an entry is wanted.
