@@ -482,6 +482,10 @@ async fn what_cannot_be_a_request_is_400_with_its_reason() {
             "messages[0]: images of the type",
         ),
         (r#"{"messages": [], "permissions": {"allowlist": [1]}}"#, "permissions"),
+        (
+            r#"{"messages": [], "permissions": {"deny": [{"tool": "bash", "params": {"command": "@(rm|dd) *"}}]}}"#,
+            "permissions: deny: the pattern for `command`",
+        ),
         (r#"{"messages": [], "maxIterations": 0}"#, "maxIterations"),
     ] {
         let (status, answer) = reply(world.post("/chat", body)).await;
