@@ -6,7 +6,7 @@
 //! * `runs/`: runs as objects: started, listed, watched, cancelled
 //! * `sessions/`: conversations that last, and their events
 //! * `driver/`: performs what a run's machine decides
-//! * `naming`: which cluster a text is about
+//! * `naming`: which cluster a text is about; `reply`: what a model says, as a whole
 //! * `clusters/`: clusters whose executors have dialled in
 //! * `tools/`: where tools are and how they are called
 //! * `prompt/`: what a model is told
@@ -17,6 +17,7 @@ mod config;
 mod driver;
 mod naming;
 mod prompt;
+mod reply;
 mod rpc;
 mod runbooks;
 mod runs;

@@ -47,26 +47,24 @@ pub(crate) fn run_started() {
 
 pub(crate) fn run_ended(run: &Progress, elapsed: Duration) {
     let state = run.state();
+    metrics::gauge!(RUNS_ACTIVE).decrement(1.0);
     let outcome = match state.outcome {
         Some(Outcome::Finished) => "finished",
         Some(Outcome::Cancelled) => "cancelled",
         Some(Outcome::Suspended) => "suspended",
-        Some(Outcome::Failed) | None => "failed",
+        Some(Outcome::Failed) => "failed",
+        // A run that another agent takes over ends there.
+        None => return,
     };
-    metrics::gauge!(RUNS_ACTIVE).decrement(1.0);
     metrics::counter!(RUNS, "outcome" => outcome).increment(1);
     metrics::histogram!(RUN_SECONDS).record(elapsed);
-    // A run that another agent takes over ends there.
-    if state.outcome.is_some() {
-        let account = label(&run.account);
-        let tokens = |kind| metrics::counter!(ACCOUNT_TOKENS, "account" => account.clone(), "kind" => kind);
-        metrics::counter!(ACCOUNT_RUNS, "account" => account.clone(), "outcome" => outcome).increment(1);
-        tokens("prompt").increment(state.totals.prompt);
-        tokens("completion").increment(state.totals.completion);
-        metrics::counter!(ACCOUNT_TOOL_CALLS, "account" => account.clone())
-            .increment(state.tool_calls.into());
-        metrics::gauge!(ACCOUNT_COST, "account" => account).increment(state.totals.cost_usd);
-    }
+    let account = label(&run.account);
+    let tokens = |kind| metrics::counter!(ACCOUNT_TOKENS, "account" => account.clone(), "kind" => kind);
+    metrics::counter!(ACCOUNT_RUNS, "account" => account.clone(), "outcome" => outcome).increment(1);
+    tokens("prompt").increment(state.totals.prompt);
+    tokens("completion").increment(state.totals.completion);
+    metrics::counter!(ACCOUNT_TOOL_CALLS, "account" => account.clone()).increment(state.tool_calls.into());
+    metrics::gauge!(ACCOUNT_COST, "account" => account).increment(state.totals.cost_usd);
 }
 
 /// What an account is called in metrics.

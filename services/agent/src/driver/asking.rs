@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Form, inputs::To};
-use crate::telemetry;
+use crate::{reply::broke_off, telemetry};
 use domain::{FailureCode, Input, MessageId, ModelReply};
 use futures_util::StreamExt as _;
 use model::{Delta, Error, Model, Request};
@@ -47,7 +47,7 @@ async fn relay(
             break;
         }
     }
-    Err(Error::Unavailable("the model's reply broke off".to_owned()))
+    Err(broke_off())
 }
 
 fn code(error: &Error) -> FailureCode {

@@ -6,14 +6,14 @@ use domain::{
     AgentId, Before, CallId, Command, Input, Message, Move, OutputStream, Permission, QuestionId, Role,
     ToolCall, ToolPlan, ToolVerdict,
 };
-use futures_util::StreamExt as _;
-use model::{Delta, Model};
+use model::Model;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
 use super::{Driver, inputs::To, using};
 use crate::{
     prompt::rlm::{self, About},
+    reply::reply,
     tools::{Answerer, CodeInput, Context, Given, Interpreter, Question, Tools, Wants, command},
 };
 
@@ -29,7 +29,25 @@ pub(super) struct Code {
     /// Commands that may run, whose code has not asked here yet.
     allowed: HashMap<QuestionId, Allowed>,
     /// Calls of the model that are not in the run's totals yet.
-    pub(super) in_flight: u32,
+    flights: Flights,
+}
+
+/// Counts the calls of the model that code waits for.
+#[derive(Default)]
+struct Flights(Arc<()>);
+
+/// Such a call, until it has failed or is in the run's totals.
+#[derive(Debug)]
+pub(super) struct InFlight(#[expect(dead_code, reason = "it is there to be dropped")] Arc<()>);
+
+impl Flights {
+    fn begin(&self) -> InFlight {
+        InFlight(Arc::clone(&self.0))
+    }
+
+    fn count(&self) -> u32 {
+        u32::try_from(Arc::strong_count(&self.0) - 1).unwrap_or(u32::MAX)
+    }
 }
 
 /// A command that code asks for.
@@ -78,7 +96,7 @@ impl Driver {
             return Vec::new();
         }
         let most = self.setup.start.rlm.map_or(0, |rlm| rlm.calls);
-        let asked = self.family.main().totals_of_all().model_calls.saturating_add(self.code.in_flight);
+        let asked = self.family.main().totals_of_all().model_calls.saturating_add(self.code.flights.count());
         let too_often = || format!("models were asked {most} times, which is all that this run may");
         let spent = self.family.main().spent().map(|ceiling| format!("this run has reached {ceiling}"));
         if let Some(why) = spent.or_else(|| (asked >= most).then(too_often)) {
@@ -98,9 +116,9 @@ impl Driver {
             None => {
                 let model = Arc::clone(&self.setup.model);
                 let to = self.inputs.of(agent);
-                self.code.in_flight += 1;
+                let flight = self.code.flights.begin();
                 self.keep(agent, call, async move {
-                    let answer = ask_once(&*model, &prompt, given, &to).await;
+                    let answer = ask_once(&*model, &prompt, given, flight, &to).await;
                     answerer.give(answer).await;
                 });
                 Vec::new()
@@ -207,7 +225,13 @@ async fn judge(tools: Tools, context: Context, call: CallId, asked: Asked, to: T
 }
 
 /// One call of a model, in JSON.
-async fn ask_once(model: &dyn Model, prompt: &str, given: Option<Given>, to: &To) -> Result<String, String> {
+async fn ask_once(
+    model: &dyn Model,
+    prompt: &str,
+    given: Option<Given>,
+    flight: InFlight,
+    to: &To,
+) -> Result<String, String> {
     let text = match given {
         None => prompt.to_owned(),
         Some(Given { text: Some(text), .. }) => format!("{prompt}\n\n{}", String::from_utf8_lossy(&text)),
@@ -220,16 +244,23 @@ async fn ask_once(model: &dyn Model, prompt: &str, given: Option<Given>, to: &To
     };
     let request =
         model::Request { messages: vec![Message::text(Role::User, text)], ..model::Request::default() };
-    let mut deltas = model.call(request).await.map_err(|error| error.to_string())?;
-    while let Some(delta) = deltas.next().await {
-        match delta.map_err(|error| error.to_string())? {
-            Delta::Text(_) | Delta::Thinking(_) => {}
-            Delta::Done(reply) => {
-                // A run that has ended wants no input.
-                let _ = to.send(Input::Asked(reply.usage)).await;
-                return Ok(serde_json::Value::from(reply.message.joined_text()).to_string());
-            }
-        }
+    let reply = reply(model, request).await.map_err(|error| error.to_string())?;
+    // A run that has ended wants no input.
+    let _ = to.answered(reply.usage, flight).await;
+    Ok(serde_json::Value::from(reply.message.joined_text()).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_fails_is_no_longer_in_flight() {
+        let flights = Flights::default();
+        let (failed, goes_on) = (flights.begin(), flights.begin());
+        drop(failed);
+        assert_eq!(flights.count(), 1);
+        drop(goes_on);
+        assert_eq!(flights.count(), 0);
     }
-    Err("the model's reply broke off".to_owned())
 }

@@ -1,8 +1,9 @@
 //! What the work of the agents has to tell their machines.
 
-use domain::{AgentId, CallId, Input};
+use domain::{AgentId, CallId, Input, Usage};
 use tokio::sync::mpsc;
 
+use super::code::InFlight;
 use crate::tools::{Placing, Question};
 
 /// Inputs that wait; whoever makes more of them waits.
@@ -17,6 +18,8 @@ pub(super) enum Heard {
     Asked(CallId, Box<Question>),
     /// A call is about to go to an executor.
     Placed(CallId, Placing),
+    /// A model has answered code; the call is in flight until the machine knows.
+    Answered(Usage, InFlight),
 }
 
 /// All inputs of a run.
@@ -74,6 +77,10 @@ impl To {
 
     pub(super) async fn place(&self, call: CallId, placing: Placing) -> Result<(), Ended> {
         self.hear(Heard::Placed(call, placing)).await
+    }
+
+    pub(super) async fn answered(&self, usage: Usage, flight: InFlight) -> Result<(), Ended> {
+        self.hear(Heard::Answered(usage, flight)).await
     }
 
     async fn hear(&self, heard: Heard) -> Result<(), Ended> {

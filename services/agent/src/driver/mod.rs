@@ -75,6 +75,8 @@ impl Setup {
 /// How far a run was driven.
 pub(crate) enum Driven {
     ToTheEnd,
+    /// Its log was deleted: nobody can go on with it.
+    Gone,
     /// It goes on with whoever owns its log next.
     Left(Lease),
 }
@@ -125,8 +127,11 @@ impl Driver {
         match self.go_on().await {
             Ok(true) => {}
             Ok(false) => return Driven::Left(self.setup.lease),
-            // Nobody can go on with a run that was deleted.
-            Err(store::Error::UnknownLog(_)) => tracing::info!("a run has gone while it went on"),
+            Err(store::Error::UnknownLog(_)) => {
+                tracing::info!("a run was deleted while it went on");
+                self.close(Outcome::Cancelled).await;
+                return Driven::Gone;
+            }
             Err(error) => {
                 // Whatever the log has not taken has not happened: nobody has seen more of this run.
                 tracing::error!(%error, "a run cannot publish and is left");
@@ -134,18 +139,22 @@ impl Driver {
                 return Driven::Left(self.setup.lease);
             }
         }
-        let outcome = self.family.main().outcome();
+        let outcome = self.family.main().outcome().unwrap_or(Outcome::Failed);
         self.setup.progress.ended(outcome);
-        if !self.leaves_files(outcome).await {
-            self.setup.tools.close_session(&self.setup.context).await;
-        }
+        self.close(outcome).await;
         Driven::ToTheEnd
     }
 
-    /// Whether the files of the session stay for its next run.
-    async fn leaves_files(&self, outcome: Option<Outcome>) -> bool {
+    /// Closes the session, unless its files stay for its next run.
+    async fn close(&self, outcome: Outcome) {
+        if !self.leaves_files(outcome).await {
+            self.setup.tools.close_session(&self.setup.context).await;
+        }
+    }
+
+    async fn leaves_files(&self, outcome: Outcome) -> bool {
         if self.setup.start.setup.keeper.is_empty() {
-            return outcome == Some(Outcome::Suspended);
+            return outcome == Outcome::Suspended;
         }
         // Whoever deleted it may have done so before the last call of this run.
         let session = self.setup.log.entry(&LogId::new(&*self.setup.context.session)).await;
@@ -195,10 +204,11 @@ impl Driver {
                 self.work_of(&agent).timer = None;
                 (agent, Heard::Input(Box::new(Input::TimeUp)))
             }
-            input = self.inputs.next() => input,
+            // Before what the run itself does, of which there may always be more.
             inputs = self.mail.next(&self.setup.progress) => {
                 return Some(inputs.iter().flat_map(|input| self.family.told(input)).collect());
             }
+            input = self.inputs.next() => input,
         };
         let mut moves = self.hear(first);
         for _ in 1..BATCH {
@@ -218,12 +228,10 @@ impl Driver {
                 }
                 moves
             }
+            Heard::Answered(usage, _in_flight) => self.family.step(&agent, Input::Asked(usage)),
             Heard::Input(input) => {
                 if let Input::CodeEnded { call, .. } = &*input {
                     self.work_of(&agent).answering.remove(call);
-                }
-                if let Input::Asked(_) = &*input {
-                    self.code.in_flight = self.code.in_flight.saturating_sub(1);
                 }
                 self.family.step(&agent, *input)
             }

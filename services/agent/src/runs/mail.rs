@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{CallId, Input, LogId};
-use store::{Head, Posted, Store};
-use tokio::{sync::watch, time::sleep};
+use store::{Error, Posted, Store};
+use tokio::{sync::mpsc, time::sleep};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{Progress, settle, steer};
 
@@ -20,17 +21,18 @@ pub(super) const READING: &str = "reading/";
 /// Time between two tries while the store is away.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The inbox of a run that is driven here.
+/// The inbox of a run that is driven here. It is read for as long as this is there.
 pub(crate) struct Mail {
-    store: Arc<dyn Store>,
-    log: LogId,
-    head: Option<watch::Receiver<Head>>,
+    posted: mpsc::Receiver<Vec<Posted>>,
     taken: u64,
+    _reading: AbortOnDropHandle<()>,
 }
 
 impl Mail {
     pub(crate) fn new(store: Arc<dyn Store>, log: LogId) -> Self {
-        Self { store, log, head: None, taken: 0 }
+        let (to, posted) = mpsc::channel(1);
+        let reading = AbortOnDropHandle::new(tokio::spawn(read(store, log, to)));
+        Self { posted, taken: 0, _reading: reading }
     }
 
     /// The last entry that was looked at.
@@ -40,12 +42,9 @@ impl Mail {
 
     /// What has come, once something has. Dropping it loses nothing.
     pub(crate) async fn next(&mut self, progress: &Arc<Progress>) -> Vec<Input> {
-        let posted = loop {
-            match self.wait().await {
-                Ok(posted) => break posted,
-                Err(error) => tracing::warn!(%error, "the inbox of a run cannot be read"),
-            }
-            sleep(PAUSE).await;
+        let Some(posted) = self.posted.recv().await else {
+            // The log is gone: nothing will come.
+            return std::future::pending().await;
         };
         let mut inputs = Vec::new();
         for entry in posted {
@@ -63,17 +62,34 @@ impl Mail {
         }
         inputs
     }
+}
 
-    async fn wait(&mut self) -> Result<Vec<Posted>, store::Error> {
-        let head = match &mut self.head {
-            Some(head) => head,
-            none => none.insert(self.store.head(&self.log).await?),
-        };
-        let taken = self.taken;
-        if head.wait_for(|head| head.inbox > taken).await.is_err() {
-            // The log is gone: nothing will come.
-            std::future::pending::<()>().await;
+/// Reads the inbox of a log for as long as it is there.
+async fn read(store: Arc<dyn Store>, log: LogId, to: mpsc::Sender<Vec<Posted>>) {
+    let mut taken = 0;
+    loop {
+        match wait(&*store, &log, &mut taken).await {
+            Ok(posted) => {
+                if to.send(posted).await.is_err() {
+                    return;
+                }
+            }
+            Err(Error::UnknownLog(_)) => return,
+            Err(error) => {
+                tracing::warn!(%error, "the inbox of a run cannot be read");
+                sleep(PAUSE).await;
+            }
         }
-        self.store.posted(&self.log, taken).await
     }
+}
+
+/// What was posted after an entry, once something was.
+async fn wait(store: &dyn Store, log: &LogId, taken: &mut u64) -> Result<Vec<Posted>, Error> {
+    let mut head = store.head(log).await?;
+    let came = head.wait_for(|head| head.inbox > *taken).await.map(|head| head.inbox);
+    let newest = came.map_err(|_| Error::UnknownLog(log.clone()))?;
+    let posted = store.posted(log, *taken).await?;
+    // Without any, they were taken before.
+    *taken = posted.last().map_or(newest, |last| last.entry);
+    Ok(posted)
 }

@@ -119,11 +119,11 @@ impl Runs {
             let driven = driver.drive().await;
             telemetry::run_ended(&progress, began.elapsed());
             match driven {
-                Driven::ToTheEnd if progress.outcome().is_some() => {
+                Driven::ToTheEnd => {
                     keep(&*store, &progress).await;
                     seat.keep_listed();
                 }
-                Driven::ToTheEnd => {}
+                Driven::Gone => drop(seat),
                 Driven::Left(lease) => {
                     // In this order: whoever comes back to the run looks for it elsewhere.
                     drop(seat);

@@ -42,6 +42,8 @@ pub(crate) struct State {
     pub visits: u64,
     /// Until when somebody reads it through another agent.
     pub elsewhere: Option<Instant>,
+    /// Until when it goes on without readers here.
+    pub goes_on: Option<Instant>,
     cancel_reason: Option<String>,
     /// The driver has ended, with or without an outcome.
     over: bool,
@@ -110,9 +112,9 @@ impl Progress {
     }
 
     /// The driver has ended.
-    pub(crate) fn ended(&self, outcome: Option<Outcome>) {
+    pub(crate) fn ended(&self, outcome: Outcome) {
         let mut state = self.lock();
-        state.outcome = Some(outcome.unwrap_or(Outcome::Failed));
+        state.outcome = Some(outcome);
         state.ended_at = Some(Timestamp(clock::unix_nanos()));
         state.over = true;
     }

@@ -1,10 +1,13 @@
 //! Somebody who reads a run. When the last one has left, the run does not go on for long.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, MutexGuard},
+    time::Duration,
+};
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
-use super::Progress;
+use super::{Progress, progress::State};
 
 const LEFT: &str = "the client has left";
 /// How long a run goes on after a sign of life of a reader elsewhere: longer than it takes to the next.
@@ -36,39 +39,39 @@ impl Drop for Reader {
     fn drop(&mut self) {
         let mut state = self.run.lock();
         state.readers -= 1;
-        state.visits += 1;
-        self.run.counted(&state);
-        let (alone, visits) = (state.readers == 0 && state.outcome.is_none(), state.visits);
-        drop(state);
-        if !alone || self.run.kept {
-            return;
-        }
-        if self.grace.is_zero() {
-            return self.run.cancel(LEFT);
-        }
-        tokio::spawn(wait(Arc::clone(&self.run), self.grace, visits));
+        self.run.is_left(state, Instant::now() + self.grace);
     }
 }
 
-/// Ends a run that nobody has visited for the grace. Ends by itself.
-async fn wait(run: Arc<Progress>, grace: Duration, visits: u64) {
-    sleep(grace).await;
+/// Ends a run that nobody has visited until then. Ends by itself.
+async fn wait(run: Arc<Progress>, until: Instant, visits: u64) {
+    sleep_until(until).await;
     if run.state().visits == visits {
         run.cancel(LEFT);
     }
 }
 
 impl Progress {
-    /// Somebody reads the run through another agent: the grace begins anew.
+    /// Somebody reads the run through another agent.
     pub(super) fn is_read_elsewhere(self: &Arc<Self>) {
         let mut state = self.lock();
+        let until = Instant::now() + ELSEWHERE;
+        state.elsewhere = Some(until);
+        self.is_left(state, until);
+    }
+
+    /// Without readers here the run goes on until then, or for as long as something earlier said.
+    fn is_left(self: &Arc<Self>, mut state: MutexGuard<'_, State>, until: Instant) {
         state.visits += 1;
-        state.elsewhere = Some(Instant::now() + ELSEWHERE);
+        let until = state.goes_on.map_or(until, |before| before.max(until));
+        state.goes_on = Some(until);
         self.counted(&state);
-        let (alone, visits) = (state.readers == 0, state.visits);
+        let (alone, visits) = (state.readers == 0 && state.outcome.is_none(), state.visits);
         drop(state);
-        if alone && !self.kept {
-            tokio::spawn(wait(Arc::clone(self), ELSEWHERE, visits));
+        match alone && !self.kept {
+            true if until <= Instant::now() => self.cancel(LEFT),
+            true => drop(tokio::spawn(wait(Arc::clone(self), until, visits))),
+            false => {}
         }
     }
 }

@@ -193,19 +193,27 @@ impl Sessions {
             runs.insert(entry.record.run_id);
         })
         .await?;
-        self.store().delete(&entry.log).await?;
         let mut has_files = false;
+        // The session goes last: until then this can be tried again. A run that it begins meanwhile is its owner's.
         for run in runs.into_iter().filter(|run| !run.is_empty()).map(RunId::new) {
-            if let Some(found) = self.runs.find(&run, account).await? {
-                has_files |= turn::had_files(&*self.store(), &run).await?;
-                self.runs.cancel(found, "the session was deleted".to_owned()).await?;
-            }
-            self.store().delete(&LogId::from(&run)).await?;
+            has_files |= self.forget(&run, account).await?;
         }
+        self.store().delete(&entry.log).await?;
         if has_files {
             self.runs.tools().forget(account, id).await;
         }
         Ok(())
+    }
+
+    /// Stops a run of a session that goes, and deletes it. Whether it had files.
+    async fn forget(&self, run: &RunId, account: &str) -> Result<bool, store::Error> {
+        let mut had_files = false;
+        if let Some(found) = self.runs.find(run, account).await? {
+            had_files = turn::had_files(&*self.store(), run).await?;
+            self.runs.cancel(found, "the session was deleted".to_owned()).await?;
+        }
+        self.store().delete(&LogId::from(run)).await?;
+        Ok(had_files)
     }
 
     /// Whether whoever may reach only these clusters may speak to a session: it reaches no others.

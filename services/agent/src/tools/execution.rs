@@ -35,6 +35,8 @@ const UNKNOWN: &str = "The executor that ran this call was lost, and nobody know
 const MOVES: u32 = 2;
 /// How long an executor may take to come back with a call: less than it keeps calls that nobody follows.
 pub(super) const RETURN_TIME: Duration = Duration::from_secs(20);
+/// How often in a row a call is found again without coming further, before it counts as lost.
+const VAIN_RETURNS: u32 = 20;
 /// Time between two looks whether one is there.
 const RETURN_PAUSE: Duration = Duration::from_millis(200);
 
@@ -142,7 +144,7 @@ impl Execution {
         mut output: Output,
         placed: Option<&Placement>,
     ) -> ToolResult {
-        let (mut seen, mut moves) = (0, 0);
+        let (mut seen, mut moves, mut vain) = (0, 0, 0);
         let mut stream = match placed {
             None => self.execute(call, context).await,
             Some(placed) => match self.find_or_repeat(&placed.executor, call, context).await {
@@ -151,6 +153,7 @@ impl Execution {
             },
         };
         loop {
+            let before = seen;
             let (lost, gone) = match &mut stream {
                 Ok(events) => match self.follow(events, &mut output, &mut seen).await {
                     Ok(finished) if moves < MOVES && self.is_handed_back(&finished) => {
@@ -173,8 +176,13 @@ impl Execution {
                 }
                 Err(status) => return self.not_run(status, seen),
             };
+            vain = if seen > before { 0 } else { vain + 1 };
+            if vain > 0 {
+                sleep(RETURN_PAUSE).await;
+            }
             // The connection may be gone while the execution goes on.
-            let attached = if gone { Err(lost.clone()) } else { self.attach(seen).await };
+            let attached =
+                if gone || vain > VAIN_RETURNS { Err(lost.clone()) } else { self.attach(seen).await };
             stream = match attached {
                 Ok(stream) => Ok(stream),
                 Err(_) if executors::is_lost(&lost) => {

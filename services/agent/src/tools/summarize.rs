@@ -3,9 +3,10 @@
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
 use domain::{Message, Role, ToolResult, ToolStatus, Usage, tokens};
-use futures_util::StreamExt as _;
-use model::{Catalogue, Delta, Model, Request};
+use model::{Catalogue, Model, Request};
 use tokio::time::timeout;
+
+use crate::reply::reply;
 
 /// How long a summary may take.
 const TIME: Duration = Duration::from_secs(120);
@@ -95,17 +96,8 @@ impl Summarizer {
             messages: vec![Message::text(Role::User, self.question(output))],
             ..Request::default()
         };
-        let mut deltas = self.model.call(request).await.map_err(|error| error.to_string())?;
-        while let Some(delta) = deltas.next().await {
-            match delta.map_err(|error| error.to_string())? {
-                Delta::Text(_) | Delta::Thinking(_) => {}
-                Delta::Done(reply) => {
-                    let text = reply.message.joined_text().trim().to_owned();
-                    return Ok(Summary { text, usage: reply.usage });
-                }
-            }
-        }
-        Err("the model's reply broke off".to_owned())
+        let reply = reply(&*self.model, request).await.map_err(|error| error.to_string())?;
+        Ok(Summary { text: reply.message.joined_text().trim().to_owned(), usage: reply.usage })
     }
 
     fn question(&self, output: &str) -> String {

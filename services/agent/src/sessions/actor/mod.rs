@@ -112,11 +112,25 @@ impl Actor {
 
     /// Works until there is nothing to do, and gives the session up.
     pub(super) async fn work(mut self) -> Result<(), store::Error> {
+        match self.go_on().await {
+            Ok(()) => self.sessions.store().release(self.lease).await,
+            Err(error) => {
+                let is_deleted = matches!(&error, store::Error::UnknownLog(log) if *log == self.log);
+                let run = self.turn.as_ref().filter(|turn| turn.runs > 0).and_then(|turn| turn.run.as_ref());
+                if let Some(run) = run.filter(|_| is_deleted) {
+                    self.sessions.forget(run, &self.account).await?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn go_on(&mut self) -> Result<(), store::Error> {
         loop {
             for letter in self.letters().await? {
                 self.hear(letter).await?;
             }
-            let Some(turn) = &mut self.turn else { break };
+            let Some(turn) = &mut self.turn else { return Ok(()) };
             match &mut turn.doing {
                 Doing::Beginning => self.begin_run().await?,
                 Doing::Following(following) => {
@@ -139,7 +153,6 @@ impl Actor {
                 }
             }
         }
-        self.sessions.store().release(self.lease).await
     }
 
     /// What a turn tells of models and errors.

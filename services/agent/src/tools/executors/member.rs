@@ -21,6 +21,8 @@ use wire::{
 
 pub(crate) type Client = ToolExecutorClient<Transport>;
 
+/// Bytes of one message: an executor that dialled in must not fill this agent's memory.
+const LARGEST: usize = 64 << 20;
 /// The label of an executor for each of its toolsets that works, beside those that its operator gives it.
 const TOOLSET: &str = "toolset";
 
@@ -139,7 +141,7 @@ impl Member {
     }
 
     pub(crate) fn client(&self) -> Client {
-        ToolExecutorClient::new(self.transport()).max_decoding_message_size(usize::MAX)
+        ToolExecutorClient::new(self.transport()).max_decoding_message_size(LARGEST)
     }
 
     /// Counts a call until the guard is dropped.

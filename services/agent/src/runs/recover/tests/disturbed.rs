@@ -1,4 +1,4 @@
-//! Runs whose start is disturbed.
+//! Runs whose callers and readers leave, whose start fails, or that are deleted.
 
 use domain::{CallId, Message, Permission, ToolCall};
 use store::{Idempotency, Kind, Meta, NewLog, OwnerId};
@@ -23,6 +23,27 @@ fn a_run_whose_caller_leaves_while_it_starts_ends_as_one_whose_readers_have_left
     let log = life.begins_for_nobody(Question { keeper: String::new(), ..question(world.limits) });
     life.ends(&log);
     assert_eq!(told(&world, &log).0, Some(Outcome::Cancelled));
+}
+
+#[test]
+fn a_run_that_is_read_through_another_agent_goes_on_without_readers_here() {
+    let mut world = World::new(&[252]);
+    world.grace = Duration::ZERO;
+    let life = world.live();
+    let log = life.begins_for_another(Question { keeper: String::new(), ..question(world.limits) });
+    life.lives_for(Duration::from_secs(30));
+    assert_eq!(told(&world, &log).0, None);
+    life.ends(&log);
+    assert_eq!(told(&world, &log).0, Some(Outcome::Cancelled));
+}
+
+#[test]
+fn a_run_that_is_deleted_while_it_goes_on_is_not_there_any_more() {
+    let world = World::new(&[252]);
+    let life = world.live();
+    let log = life.begins(question(world.limits));
+    assert!(world.now(world.store.delete(&log)).unwrap());
+    life.forgets(&log);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use wire::{agent::RunInfo, executor::tool_executor_server::ToolExecutorServer};
 use super::{hands::Hands, oracle::Oracle};
 use crate::{
     config::Config,
-    runs::{Question, Refusal, Runs},
+    runs::{Question, Reading, Refusal, Runs},
     tools::{Tools, executors::Discovered},
 };
 
@@ -29,6 +29,8 @@ pub(super) struct World {
     pub(super) hands: Hands,
     oracle: Arc<Oracle>,
     pub(super) limits: Limits,
+    /// How long a run goes on without readers.
+    pub(super) grace: Duration,
     clock: Cell<Instant>,
 }
 
@@ -54,7 +56,8 @@ impl World {
         let limits =
             Limits { steps: 12, parallel_tools: 2, wall_time: ENOUGH, decision_time, ..Limits::default() };
         let (store, hands, oracle) = (Arc::new(Memory::default()), Hands::default(), Oracle::new(dice));
-        Self { store, hands, oracle, limits, clock: Cell::new(Instant::now()) }
+        let grace = Config::default().disconnect_grace;
+        Self { store, hands, oracle, limits, grace, clock: Cell::new(Instant::now()) }
     }
 
     /// A new agent, which looks for runs that nobody drives.
@@ -64,7 +67,7 @@ impl World {
             let _inside = runtime.enter();
             let hands = wire::transport(ToolExecutorServer::new(self.hands.clone()));
             let executors = Discovered::behind("unix:/hands", Arc::new(move |_| Ok(hands.clone()))).unwrap();
-            let config = Config { limits: self.limits, ..Config::default() };
+            let config = Config { limits: self.limits, disconnect_grace: self.grace, ..Config::default() };
             let oracle: Arc<dyn Model> = Arc::clone(&self.oracle) as _;
             let models = Catalogue::load(None, &|_| None, Settings::default(), oracle).unwrap();
             let tools = Tools::new(executors, &config);
@@ -132,6 +135,30 @@ impl Life<'_> {
                 }
             }
         })
+    }
+
+    /// Begins a run whose reader here leaves when somebody reads it through another agent.
+    pub(super) fn begins_for_another(&self, question: Question) -> LogId {
+        self.until(async {
+            let reading = self.runs.start(question).await.ok().unwrap();
+            let log = LogId::from(reading.run());
+            self.world.store.post(&log, "reading/1", Vec::new()).await.unwrap();
+            let Reading::Here(reader) = &reading else { panic!("it is driven here") };
+            while reader.run().state().elsewhere.is_none() {
+                sleep(Duration::from_secs(1)).await;
+            }
+            log
+        })
+    }
+
+    /// Lets it live until it knows nothing of a run.
+    pub(super) fn forgets(&self, log: &LogId) {
+        let run = RunId::new(log.as_str());
+        self.until(async {
+            while self.runs.find(&run, "a").await.unwrap().is_some() {
+                sleep(Duration::from_secs(1)).await;
+            }
+        });
     }
 
     /// Lets it live until the run has ended.
