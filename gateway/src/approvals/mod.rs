@@ -5,7 +5,7 @@
 
 mod token;
 
-use domain::Rule;
+use domain::{Rule, ToolProfile};
 use grants::{Decider, KeyRing, SigningKey};
 use wire::executor::{ExactScope, ParameterPatterns, StandingScope, grant::Scope};
 
@@ -16,6 +16,15 @@ pub(crate) use token::{BadToken, PendingCall};
 pub(crate) struct Approvals {
     key: SigningKey,
     keys: KeyRing,
+}
+
+/// Where rules of a client count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum There<'a> {
+    /// For what a call would have touched.
+    Target(&'a str),
+    /// For tools of this profile.
+    Profile(ToolProfile),
 }
 
 impl Approvals {
@@ -60,12 +69,23 @@ impl Approvals {
             return None;
         }
         let (session, tool) = (session.to_owned(), call.tool.clone());
-        let scope = StandingScope { session, tool, prefixes, rules: Vec::new(), target: call.target.clone() };
+        let target = call.target.clone();
+        let scope = StandingScope { session, tool, prefixes, target, ..StandingScope::default() };
         Some(grants::allow(&self.key, Scope::Standing(scope), by))
     }
 
-    /// The permission to run what a client's rules allow, in a session.
-    pub(crate) fn by_rules(&self, rules: &[Rule], session: &str, by: Decider<'_>) -> Vec<Vec<u8>> {
+    /// The permission to run what a client's rules allow, in a session and there.
+    pub(crate) fn by_rules(
+        &self,
+        rules: &[Rule],
+        session: &str,
+        there: There<'_>,
+        by: Decider<'_>,
+    ) -> Vec<Vec<u8>> {
+        let (target, profile) = match there {
+            There::Target(target) => (target, ""),
+            There::Profile(profile) => ("", profile.name()),
+        };
         let grant = |rule: &Rule| {
             let patterns = ParameterPatterns { patterns: rule.parameters.clone().into_iter().collect() };
             let scope = StandingScope {
@@ -73,7 +93,8 @@ impl Approvals {
                 tool: rule.tool.clone(),
                 prefixes: Vec::new(),
                 rules: vec![patterns],
-                target: String::new(),
+                target: target.to_owned(),
+                profile: profile.to_owned(),
             };
             grants::allow(&self.key, Scope::Standing(scope), by)
         };

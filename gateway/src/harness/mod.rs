@@ -22,12 +22,12 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use domain::Permissions;
+use domain::{Permissions, ToolProfile};
 use grants::Decider;
 use serde::Serialize;
 use wire::agent::ChatRequest;
 
-use crate::{asker::Asker, body, exchange::with_run_id, resume::Again, state::Shared};
+use crate::{approvals::There, asker::Asker, body, exchange::with_run_id, resume::Again, state::Shared};
 use encode::Encoder;
 use refusal::Refusal;
 
@@ -70,8 +70,9 @@ fn permit(shared: &Shared, by: Decider<'_>, chat: &mut ChatRequest) {
         return;
     };
     let rules: Permissions = chat.permissions.clone().map(Into::into).unwrap_or_default();
+    let profile = if chat.rlm.is_some() { ToolProfile::Rlm } else { ToolProfile::Harness };
     for rules in [&rules.allow, &rules.allow_once] {
-        chat.standing_grants.extend(approvals.by_rules(rules, &chat.session, by));
+        chat.standing_grants.extend(approvals.by_rules(rules, &chat.session, There::Profile(profile), by));
     }
 }
 

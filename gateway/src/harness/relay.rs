@@ -15,7 +15,7 @@ use wire::agent::{DecideOutcome, DecideRequest, RunState, decide_request::Settle
 
 use super::{ids, refusal::Refusal};
 use crate::{
-    approvals::{Approvals, PendingCall},
+    approvals::{Approvals, PendingCall, There},
     asker::Asker,
     body,
     state::Shared,
@@ -100,7 +100,8 @@ fn standing(approvals: &Approvals, waiting: &PendingCall, by: Decider<'_>) -> Ve
     if patterns.is_empty() {
         return approvals.standing(waiting, session, waiting.prefixes.clone(), by).into_iter().collect();
     }
-    approvals.by_rules(&[Rule { tool: waiting.tool.clone(), parameters: patterns }], session, by)
+    let rule = Rule { tool: waiting.tool.clone(), parameters: patterns };
+    approvals.by_rules(&[rule], session, There::Target(&waiting.target), by)
 }
 
 /// What the decision is worth.

@@ -247,6 +247,7 @@ async fn what_is_allowed_for_later_travels_with_the_history() {
             prefixes: vec!["mkdir".to_owned()],
             rules: Vec::new(),
             target: String::new(),
+            profile: String::new(),
         };
         let now = runtime::clock::unix_nanos() / 1_000_000_000;
         let by = grants::Decider { account: "default", principal: "", now };

@@ -14,12 +14,14 @@
 //! * `scratch`: its directories among temporary files
 //! * `repl`: an interpreter of JavaScript, in a process of its own
 //! * `workspace`: files that sessions keep
+//! * `folder`: directories in which programs write
 //! * `uplink`: the way out of a cluster that cannot be dialled
 //! * `trial`: one program in that sandbox, for whoever wants to see what it is like
 
 mod alerts;
 pub mod cluster;
 mod config;
+mod folder;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod policy;

@@ -9,7 +9,8 @@ use std::{
 };
 
 use rustix::process::geteuid;
-use tempfile::TempDir;
+
+use crate::folder::{Folder, remove};
 
 const PREFIX: &str = "sleuth-work-";
 /// What is younger may be on its way to be used.
@@ -18,7 +19,7 @@ const YOUNG: Duration = Duration::from_secs(60);
 /// A directory that only this user may enter, and no command that a model wrote. Dropping it removes it.
 #[derive(Debug)]
 pub struct Scratch {
-    folder: TempDir,
+    folder: Folder,
     /// Locked, so that others see that it is in use.
     _held: File,
 }
@@ -27,7 +28,7 @@ impl Scratch {
     /// Makes one, and removes those that killed processes of this user left.
     pub fn new() -> io::Result<Self> {
         sweep(&std::env::temp_dir());
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir()?;
+        let folder = Folder::make(&std::env::temp_dir(), PREFIX)?;
         let held = File::open(folder.path())?;
         // Where there are no locks, nobody can remove what is left either.
         let _ = held.try_lock();
@@ -45,7 +46,7 @@ fn sweep(folder: &Path) {
     for path in left(folder, PREFIX) {
         if File::open(&path).is_ok_and(|held| held.try_lock().is_ok()) {
             // Another one may be at it.
-            let _ = fs::remove_dir_all(&path);
+            let _ = remove(&path);
         }
     }
 }

@@ -167,6 +167,21 @@ fn an_ordinary_user_is_held_too() {
 }
 
 /// Executors that end while another prepares a sandbox take the directories with them that it is about to hide.
+/// Older kernels have Landlock without rules for TCP.
+#[tokio::test]
+async fn what_a_gate_leaves_open_is_reported() {
+    let arena = Arena::build();
+    for without in ["namespaces", "namespaces,landlock-tcp"] {
+        let trial = Trial::new(&config(&arena, &[("SLEUTH_SANDBOX_WITHOUT", without)])).await.unwrap();
+        let arguments = arena.arguments("exec 9<>/dev/tcp/127.0.0.1/$3 && echo ESCAPED");
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        let tried = trial.run(Sight::Host, Reach::Gate, &arguments, &CancellationToken::new()).await;
+        let (is_closed, is_open) = (tried.layers.contains(&"landlock-tcp"), tried.output.contains("ESCAPED"));
+        assert_ne!(is_closed, is_open, "{tried:?}");
+        assert!(is_open || !without.contains("tcp"), "{tried:?}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_to_be_hidden_may_be_gone_meanwhile() {
     let arena = Arena::build();

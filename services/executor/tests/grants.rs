@@ -15,7 +15,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use executor::Config;
+use executor::{Config, cluster::Source};
 use grants::{Context, KeyRing, SigningKey, sha256};
 use prost::Message as _;
 use prost_types::Timestamp;
@@ -58,6 +58,19 @@ impl World {
 
     fn marks(&self) -> usize {
         std::fs::read_to_string(self.folder.path().join("mark")).unwrap_or_default().lines().count()
+    }
+
+    /// What is said of a command that needs a permission, in a profile.
+    async fn plan_in(&mut self, profile: &str, tool: &str, standing: Option<&Grant>) -> PlanResponse {
+        let request = PlanRequest {
+            tool: tool.to_owned(),
+            arguments_json: json!({"command": "mkdir x"}).to_string(),
+            standing_grants: standing.iter().map(|grant| sign(&self.key, grant).into()).collect(),
+            session: "session".to_owned(),
+            profile: profile.to_owned(),
+            ..PlanRequest::default()
+        };
+        self.rig.client.plan(request).await.unwrap().into_inner()
     }
 
     async fn plan(&mut self, arguments: &Value, standing: &[Vec<u8>]) -> PlanResponse {
@@ -128,9 +141,20 @@ fn standing(prefixes: &[&str]) -> Grant {
         session: "session".to_owned(),
         tool: "bash".to_owned(),
         prefixes: prefixes.iter().map(|it| (*it).to_owned()).collect(),
-        rules: Vec::new(),
-        target: String::new(),
+        ..StandingScope::default()
     }))
+}
+
+/// A permission for `mkdir` with a tool.
+fn standing_of(tool: &str, edit: &dyn Fn(&mut StandingScope)) -> Grant {
+    let mut scope = StandingScope {
+        session: "session".to_owned(),
+        tool: tool.to_owned(),
+        prefixes: vec!["mkdir".to_owned()],
+        ..StandingScope::default()
+    };
+    edit(&mut scope);
+    grant(Scope::Standing(scope))
 }
 
 fn exact(grant: &mut Grant) -> &mut ExactScope {
@@ -344,6 +368,55 @@ async fn a_standing_grant_allows_beginnings_of_its_session_and_no_more() {
     }
     let unsigned = [sign(&SigningKey::generate().unwrap(), &good)];
     assert_eq!(world.plan(&json!({"command": "mkdir x"}), &unsigned).await.verdict(), Verdict::Ask);
+}
+
+/// What is allowed in one place is allowed nowhere else: another host, cluster or context, or another profile whose
+/// tools have the same names.
+#[tokio::test]
+async fn a_standing_grant_covers_its_place_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let use_context = |name: &str| {
+        let context = |name: &str| json!({"name": name, "context": {"cluster": "c", "user": "u"}});
+        let file = json!({"current-context": name, "contexts": [context("one"), context("two")]});
+        std::fs::write(&kubeconfig, file.to_string()).unwrap();
+    };
+    use_context("one");
+    let source = Source::files([kubeconfig.clone()]);
+    let mut world = World::with(|config| config.kubernetes.source = source).await;
+    for (profile, tool) in [("", "bash"), ("harness", "bash"), ("rlm", "exec")] {
+        use_context("one");
+        let here = world.plan_in(profile, tool, None).await;
+        assert_eq!(here.verdict(), Verdict::Ask, "{here:?}");
+        let elsewhere = here.target.replace("(context one)", "(context two)");
+        let another_host = here.target.replace("host ", "host another-");
+        assert!(elsewhere != here.target && another_host != here.target, "{}", here.target);
+        let at = |target: &str, profile: &str| {
+            standing_of(tool, &|scope| {
+                (scope.target, scope.profile) = (target.to_owned(), profile.to_owned());
+            })
+        };
+        let other = if profile == "harness" { "rlm" } else { "harness" };
+        for (grant, verdict) in [
+            (at(&here.target, ""), Verdict::Allow),
+            (at(&another_host, ""), Verdict::Allow),
+            (at(&elsewhere, ""), Verdict::Ask),
+            (at("host another", ""), Verdict::Ask),
+            (at("", profile), Verdict::Allow),
+            (at("", other), Verdict::Ask),
+            (at("", "unheard-of"), Verdict::Ask),
+        ] {
+            let plan = world.plan_in(profile, tool, Some(&grant)).await;
+            assert_eq!(plan.verdict(), verdict, "{profile} {tool} {grant:?}");
+        }
+        use_context("two");
+        let plan = world.plan_in(profile, tool, Some(&at(&here.target, ""))).await;
+        assert_eq!((plan.verdict(), plan.target), (Verdict::Ask, elsewhere), "the context has moved");
+    }
+    let workspace = standing_of("bash", &|scope| scope.profile = "harness".to_owned());
+    assert_eq!(world.plan_in("", "bash", Some(&workspace)).await.verdict(), Verdict::Ask);
+    let bash = standing_of("bash", &|scope| scope.profile = "rlm".to_owned());
+    assert_eq!(world.plan_in("rlm", "exec", Some(&bash)).await.verdict(), Verdict::Ask);
 }
 
 #[tokio::test]

@@ -188,7 +188,39 @@ async fn tools_say_what_is_to_become_of_long_results() {
     assert_eq!(of("bash"), None);
     let restricted: Vec<_> =
         list.tools.iter().filter(|tool| tool.restricted).map(|tool| &tool.name).collect();
-    assert_eq!(restricted, ["is_empty"]);
+    assert_eq!(restricted, ["is_harmless", "is_empty"]);
+}
+
+#[tokio::test]
+async fn commands_say_what_changes_something() {
+    let mut rig = rig().await;
+    for (tool, effect) in [
+        ("fails", EffectClass::Read),
+        ("changes", EffectClass::Mutation),
+        ("is_empty", EffectClass::Mutation),
+        ("is_harmless", EffectClass::Read),
+    ] {
+        let plan = PlanRequest { tool: tool.to_owned(), ..PlanRequest::default() };
+        let plan = rig.client.plan(plan).await.unwrap().into_inner();
+        assert_eq!((plan.verdict(), plan.effect()), (Verdict::Allow, effect), "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_sees_values_but_their_command() {
+    let mut rig = rig().await;
+    let mut asked = rig::request(&rig::unique(), "keeps_secrets", &json!({}));
+    asked.request_headers = [("x-token".to_owned(), "quiet-brown-fox".to_owned())].into();
+    let events = rig.execute(asked).await.unwrap();
+    let end = rig::finished(&rig::rest(events).await);
+    let lines: Vec<_> = end.data.lines().collect();
+    let [arguments, environment, variable, header] = lines[..] else { panic!("{end:?}") };
+    let own = env!("CARGO_MANIFEST_DIR");
+    assert_eq!(variable, format!("variable: {own}"));
+    for seen in [arguments, environment] {
+        assert!(!seen.contains(own) && !seen.contains("sleuthvalue0="), "{seen}");
+    }
+    assert_eq!((header, end.redacted_spans), ("header: [masked:known]", 1), "{end:?}");
 }
 
 #[tokio::test]

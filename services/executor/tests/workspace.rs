@@ -104,6 +104,7 @@ fn standing(key: &SigningKey, tool: &str, prefix: &str) -> Vec<u8> {
             prefixes: vec![prefix.to_owned()],
             rules: Vec::new(),
             target: String::new(),
+            profile: "harness".to_owned(),
         })),
     };
     let grant = grant.encode_to_vec();

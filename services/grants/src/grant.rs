@@ -19,7 +19,7 @@ pub enum Invalid {
     /// It covers nothing, or says not when it ends.
     #[error("it does not say what it covers, or until when")]
     Incomplete,
-    /// Its time is over, or has not come.
+    /// Its time is over.
     #[error("it has expired")]
     Expired,
 }
@@ -102,6 +102,7 @@ mod tests {
             prefixes: vec!["uptime".into()],
             rules: Vec::new(),
             target: String::new(),
+            profile: String::new(),
         };
         Grant {
             account: "default".into(),

@@ -1,4 +1,4 @@
-//! Hides the values of Secrets in an API server's answers, and leaves their keys and sizes.
+//! Hides the values of Secrets in an API server's answers, and leaves their keys and, from 6 bytes on, sizes.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::{Bytes, BytesMut};
@@ -13,6 +13,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// What hidden values are made of, and how that looks in base64.
 const STAR: &str = "*";
 const STARS: &[u8] = b"KioqKioq";
+const LEAST: usize = 6;
 
 /// Why an answer cannot be shown.
 #[derive(Debug, thiserror::Error)]
@@ -126,14 +127,18 @@ fn hide_entries(entries: &mut Map<String, Value>, mask: fn(&str) -> String) {
     }
 }
 
-/// As many stars as there were bytes.
+/// As many stars as there were bytes, but so many that they are known again.
 fn encoded(text: &str) -> String {
-    let size = BASE64_STANDARD.decode(text).map_or(0, |bytes| bytes.len());
-    BASE64_STANDARD.encode(STAR.repeat(size))
+    let size = BASE64_STANDARD.decode(text).map_or(text.len(), |bytes| bytes.len());
+    BASE64_STANDARD.encode(plain_of(size))
 }
 
 fn plain(text: &str) -> String {
-    STAR.repeat(text.len())
+    plain_of(text.len())
+}
+
+fn plain_of(size: usize) -> String {
+    if size == 0 { String::new() } else { STAR.repeat(size.max(LEAST)) }
 }
 
 #[cfg(test)]
@@ -162,7 +167,7 @@ mod tests {
     fn values_are_hidden_wherever_a_secret_stands() {
         let hidden = json!({
             "metadata": {"name": "db", "annotations": {"team": "shop"}},
-            "data": {"password": "KioqKioqKg==", "empty": "", "broken": "", "odd": null},
+            "data": {"password": "KioqKioqKg==", "empty": "", "broken": "KioqKioqKioqKg==", "odd": null},
             "stringData": {"user": "*******"},
             "type": "Opaque",
         });
@@ -181,6 +186,10 @@ mod tests {
         let masked = encoded("aHVudGVyMg==");
         assert_eq!(BASE64_STANDARD.decode(&masked).unwrap(), b"*******");
         assert!(has_masks(masked.as_bytes()) && !has_masks(b"aHVudGVyMg=="));
+        for size in 1..20 {
+            let masked = encoded(&BASE64_STANDARD.encode("x".repeat(size)));
+            assert!(has_masks(masked.as_bytes()), "{size}: {masked}");
+        }
     }
 
     #[tokio::test]
@@ -194,7 +203,9 @@ mod tests {
             let shown: Vec<u8> = shown.into_iter().flat_map(|line| line.unwrap()).collect();
             let shown = String::from_utf8(shown).unwrap();
             assert!(
-                shown.contains("KioqKioqKg==") && shown.contains("Kio=") && !shown.contains("aHVudGVyMg"),
+                shown.contains("KioqKioqKg==")
+                    && shown.contains("\"KioqKioq\"")
+                    && !shown.contains("aHVudGVyMg"),
                 "{shown}"
             );
         }

@@ -3,7 +3,6 @@
 use std::{
     io,
     os::fd::AsFd as _,
-    path::Path,
     process::{Command, Stdio},
 };
 
@@ -89,8 +88,7 @@ fn start_one(
     if let Some(work) = &place.work {
         command.env("TMPDIR", work);
     }
-    command
-        .envs(place.variables.iter().map(|(name, path): &(String, _)| (name, AsRef::<Path>::as_ref(path))));
+    command.envs(place.variables.iter().map(|(name, value)| (name, value)));
     if merge {
         command.stderr(io::stdout().as_fd().try_clone_to_owned()?);
     }

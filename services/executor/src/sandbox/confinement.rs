@@ -42,6 +42,19 @@ pub(crate) struct Placed {
     pub(crate) variable: String,
 }
 
+/// A variable that programs get. Its value is in no log.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+impl std::fmt::Debug for Variable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Variable").field(&self.name).finish()
+    }
+}
+
 /// What a command needs. The default is what the operator's own programs get: everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -51,6 +64,7 @@ pub(crate) struct Access {
     /// Whether it reaches services of the machine, such as systemd, over their sockets.
     pub(crate) local_sockets: bool,
     pub(crate) files: Vec<Placed>,
+    pub(crate) variables: Vec<Variable>,
     /// A directory of the host that it may change, and in which it starts.
     pub(crate) workspace: Option<PathBuf>,
 }

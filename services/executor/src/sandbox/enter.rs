@@ -2,6 +2,7 @@
 //! that becomes the parent of the programs.
 
 use std::{
+    ffi::OsString,
     fs, io,
     os::unix::{
         fs::{DirBuilderExt as _, OpenOptionsExt as _},
@@ -37,7 +38,7 @@ pub(crate) struct Place {
     pub(crate) work: Option<PathBuf>,
     /// Where programs start.
     pub(crate) start: Option<PathBuf>,
-    pub(crate) variables: Vec<(String, PathBuf)>,
+    pub(crate) variables: Vec<(String, OsString)>,
 }
 
 fn layer(layer: Layer) -> impl FnOnce(io::Error) -> Refused {
@@ -94,7 +95,9 @@ pub(crate) fn enter(confinement: &Confinement, access: &Access) -> Result<Place,
     let readable = readable(confinement, access.view, &hidden);
     let work = build_root(confinement, access, owner, &hidden)?;
     let start = access.workspace.clone();
-    let place = Place { variables: place(&access.files, work.as_ref(), owner)?, work, start };
+    let given = access.variables.iter().map(|own| (own.name.clone(), OsString::from(&own.value)));
+    let variables = place(&access.files, work.as_ref(), owner)?.into_iter().chain(given).collect();
+    let place = Place { variables, work, start };
 
     let kept = if access.view == View::Host { privileges::TO_READ } else { CapabilitySet::empty() };
     if confinement.has(Layer::Capabilities) {
@@ -102,8 +105,9 @@ pub(crate) fn enter(confinement: &Confinement, access: &Access) -> Result<Place,
     }
     if confinement.has(Layer::Landlock) {
         let writable: Vec<_> = place.work.iter().chain(&place.start).map(AsRef::as_ref).collect();
-        landlock::restrict(&readable, &writable, access.network)
-            .map_err(|error| Refused { layer: Layer::Landlock, why: error.to_string() })?;
+        let tcp = if confinement.has(Layer::LandlockTcp) { access.network } else { Network::Host };
+        landlock::restrict(&readable, &writable, tcp)
+            .map_err(|error| Refused { layer: error.layer(), why: error.to_string() })?;
     }
     if confinement.has(Layer::Rlimits) {
         // Elsewhere they would be counted together with what others do as the same user.
@@ -163,7 +167,7 @@ fn build_root(
     })
 }
 
-fn place(files: &[Placed], work: Option<&PathBuf>, owner: u32) -> Result<Vec<(String, PathBuf)>, Refused> {
+fn place(files: &[Placed], work: Option<&PathBuf>, owner: u32) -> Result<Vec<(String, OsString)>, Refused> {
     let Some(work) = work else { return Ok(Vec::new()) };
     let write = |file: &Placed| {
         let path = work.join(&file.name);
@@ -176,7 +180,7 @@ fn place(files: &[Placed], work: Option<&PathBuf>, owner: u32) -> Result<Vec<(St
             }
         }
         chown(&path, Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)))?;
-        Ok((file.variable.clone(), path))
+        Ok((file.variable.clone(), path.into_os_string()))
     };
     files.iter().map(write).collect::<io::Result<_>>().map_err(layer(Layer::Root))
 }

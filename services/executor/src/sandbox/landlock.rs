@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
-    RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, NetPort, PathBeneath,
+    PathFd, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus,
+    Scope,
 };
 
 use rustix::fs::{FileType, fstat};
 
-use super::Network;
+use super::{Layer, Network};
 
 /// The newest rights that are handled; an older kernel knows fewer.
 const NEWEST: ABI = ABI::V6;
@@ -23,17 +24,30 @@ const KERNEL_LOG: &str = "/dev/kmsg";
 pub(super) enum Error {
     #[error("the kernel has no Landlock, or it is off")]
     Absent,
+    #[error("the kernel has no rules for TCP: {0}")]
+    Tcp(RulesetError),
     #[error(transparent)]
     Ruleset(#[from] RulesetError),
 }
 
-/// Leaves the right to read below `readable`, to change what is in `writable`, and to reach what `network` says.
+impl Error {
+    pub(super) fn layer(&self) -> Layer {
+        match self {
+            Self::Tcp(_) => Layer::LandlockTcp,
+            Self::Absent | Self::Ruleset(_) => Layer::Landlock,
+        }
+    }
+}
+
+/// Leaves the right to read below `readable`, to change what is in `writable`, and to reach by TCP what `network` says.
 /// Signals and abstract sockets end at the border where the kernel can do that.
 pub(super) fn restrict(readable: &[PathBuf], writable: &[&Path], network: Network) -> Result<(), Error> {
     let mut rules =
         Ruleset::default().handle_access(AccessFs::from_all(NEWEST))?.scope(Scope::from_all(NEWEST))?;
     if network != Network::Host {
-        rules = rules.handle_access(AccessNet::from_all(NEWEST))?;
+        let strict = rules.set_compatibility(CompatLevel::HardRequirement);
+        let strict = strict.handle_access(AccessNet::from_all(NEWEST)).map_err(Error::Tcp)?;
+        rules = strict.set_compatibility(CompatLevel::BestEffort);
     }
     let read = AccessFs::from_read(NEWEST);
     let both = AccessFs::ReadFile | AccessFs::WriteFile;

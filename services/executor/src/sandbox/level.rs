@@ -18,8 +18,10 @@ pub(crate) enum Layer {
     Rlimits,
     /// System calls that no command needs fail.
     Seccomp,
-    /// Files, TCP and signals by the kernel's own list.
+    /// Files and signals by the kernel's own list.
     Landlock,
+    /// TCP by the same: without it and without a network of its own, a command with a gate reaches all of TCP.
+    LandlockTcp,
     /// Processes, mounts and names of its own.
     Namespaces,
     /// A user namespace, where the executor may not do without.
@@ -38,12 +40,13 @@ pub(crate) enum Layer {
 pub(crate) type Layers = BTreeSet<Layer>;
 
 impl Layer {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::NoNewPrivileges,
         Self::Capabilities,
         Self::Rlimits,
         Self::Seccomp,
         Self::Landlock,
+        Self::LandlockTcp,
         Self::Namespaces,
         Self::UserNamespace,
         Self::Root,
@@ -59,6 +62,7 @@ impl Layer {
             Self::Rlimits => "rlimits",
             Self::Seccomp => "seccomp",
             Self::Landlock => "landlock",
+            Self::LandlockTcp => "landlock-tcp",
             Self::Namespaces => "namespaces",
             Self::UserNamespace => "user-namespace",
             Self::Root => "root",
@@ -73,11 +77,12 @@ impl Layer {
         match self {
             Self::Namespaces => &[Self::UserNamespace, Self::Root, Self::Proc, Self::Network],
             Self::Root => &[Self::Proc],
-            Self::NoNewPrivileges => &[Self::Seccomp, Self::Landlock],
+            Self::NoNewPrivileges => &[Self::Seccomp, Self::Landlock, Self::LandlockTcp],
+            Self::Landlock => &[Self::LandlockTcp],
             Self::Capabilities
             | Self::Rlimits
             | Self::Seccomp
-            | Self::Landlock
+            | Self::LandlockTcp
             | Self::UserNamespace
             | Self::Proc
             | Self::Network

@@ -23,7 +23,7 @@ mod seccomp;
 mod setting;
 
 pub(crate) use cgroup::Group;
-pub(crate) use confinement::{Access, Confinement, Network, Placed, View};
+pub(crate) use confinement::{Access, Confinement, Network, Placed, Variable, View};
 pub(crate) use enter::{Place, Refused, enter, join, open_gate, separate};
 pub(crate) use gate::receive;
 pub use level::Level;

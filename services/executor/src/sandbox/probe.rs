@@ -3,13 +3,12 @@
 use std::{collections::BTreeMap, io, sync::Arc};
 
 use rustix::process::geteuid;
-use tempfile::TempDir;
 
 use super::{
     Confinement, Group, Layer, Layers, Level, Minimum, Network, Refused, Setting, View, cgroup::Hierarchy,
     confinement::Access,
 };
-use crate::scratch::Scratch;
+use crate::{folder::Folder, scratch::Scratch};
 
 /// Why an executor that must be confined does not start.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +61,7 @@ pub(crate) struct Prepared {
     pub(crate) level: Level,
     pub(crate) group: Option<Group>,
     /// Its private directory, where it is one of the host.
-    _work: Option<TempDir>,
+    _work: Option<Folder>,
 }
 
 impl Sandbox {
@@ -256,13 +255,10 @@ impl Inner {
                 .collect();
         }
         // The host's sockets and routes are part of its view: there, sockets are refused instead.
-        let shares = match access.network {
-            Network::Host => true,
-            Network::None => access.view == View::Host,
-            Network::Gate(_) => false,
-        };
-        if shares {
-            without(&[Layer::Network]);
+        match (access.network, access.view) {
+            (Network::Host, _) => without(&[Layer::Network, Layer::LandlockTcp]),
+            (Network::None, View::Host) => without(&[Layer::Network]),
+            (Network::None | Network::Gate(_), _) => {}
         }
         layers
     }
@@ -277,7 +273,7 @@ impl Inner {
         };
         let needs_directory =
             !layers.contains(&Layer::Root) && (access.view != View::Operator || !access.files.is_empty());
-        let work = if needs_directory { Some(TempDir::new_in(self.base.path())?) } else { None };
+        let work = if needs_directory { Some(Folder::make(self.base.path(), "w-")?) } else { None };
         let confinement = Confinement {
             base: self.base.path().to_owned(),
             work: work.as_ref().map(|work| work.path().to_owned()),

@@ -16,7 +16,7 @@ use super::{
     ending::{begun_before, elapsed, ended, failed, finished, never_ran},
     execution::Execution,
     executions::Key,
-    judge::{Judge, Judged, Standing},
+    judge::{Busy, Judge, Judged, PLAN_TIME, Standing},
     records::{Beginning, Begun, Records, on_disk},
     stop::Stop,
 };
@@ -26,7 +26,7 @@ use crate::{
     process::{Capture, Launcher, Meter, Watch},
     redact::{Redactor, Suspicion},
     repl::Interpreters,
-    tools::{Callable, Decision, Presentation, Remote, RequestHeaders, Run, Work},
+    tools::{Callable, Decision, Presentation, Remote, Run, Work},
     workspace::{Workspace, Workspaces},
 };
 
@@ -89,6 +89,8 @@ pub(super) struct Order {
 pub(super) struct Permitted<'a> {
     pub(super) execution: &'a Execution,
     pub(super) order: &'a Order,
+    /// Knows what whoever asks has sent along, too.
+    pub(super) redactor: Redactor,
     effect: Effect,
 }
 
@@ -160,9 +162,16 @@ impl Workshop {
     }
 
     async fn judged(&self, execution: &Execution, order: &Order) -> Finished {
-        let Judged { plan, target } =
-            self.judge.judge(&order.tool, &order.arguments, &order.key.account, &order.standing).await;
+        let judged = self.judge.judge(&order.tool, &order.arguments, &order.key.account, &order.standing);
+        let Judged { plan, target } = match judged.await {
+            Ok(judged) => judged,
+            Err(Busy) => return never_ran(&order.tool.name, Stop::Queued(PLAN_TIME)),
+        };
         let refused = |reason| failed(&plan.description, reason, Ending::Refused);
+        let redactor = match self.redactor.knowing(&order.standing.headers.secrets()) {
+            Ok(redactor) => redactor,
+            Err(error) => return refused(format!("refused: its output could not be shown: {error}")),
+        };
         let work = match plan.decision {
             Decision::Allow(work) => work,
             Decision::Deny(reason) => return refused(reason),
@@ -183,7 +192,7 @@ impl Workshop {
                 }
             }
         };
-        let permitted = Permitted { execution, order, effect: plan.effect };
+        let permitted = Permitted { execution, order, redactor, effect: plan.effect };
         let finished = match work {
             Work::Answer(answer) => return finished(answer, Ending::Answered),
             Work::Run(run) => self.run(&permitted, run).await,
@@ -272,7 +281,7 @@ impl Workshop {
         let stop = tokio::select! {
             answer = timeout(time, answer) => match answer {
                 Ok(answer) => {
-                    let answered = self.shortened(answer, &permitted.order.standing.headers);
+                    let answered = self.shortened(answer, &permitted.redactor);
                     return Finished { invocation, queued, ..answered };
                 }
                 Err(_) => Stop::TooSlow(time),
@@ -286,14 +295,8 @@ impl Workshop {
         Finished { queued, clock: stop.clock().into(), ..failed(&invocation, error, stop.ending()) }
     }
 
-    /// What a server said, without what it was told by `headers`.
-    fn shortened(&self, answer: Presentation, headers: &RequestHeaders) -> Finished {
-        let redactor = match self.redactor.knowing(&headers.secrets()) {
-            Ok(redactor) => redactor,
-            Err(error) => {
-                return failed("", format!("the answer cannot be shown: {error}"), Ending::Answered);
-            }
-        };
+    /// What a server said.
+    fn shortened(&self, answer: Presentation, redactor: &Redactor) -> Finished {
         let mut kept = Capture::new(self.limits.output_kept);
         let answered = finished(answer, Ending::Answered);
         let [data, error] =
@@ -322,7 +325,7 @@ impl Workshop {
             let seen = move |source, offset, bytes: &[u8]| {
                 permitted.execution.output(command, source, offset, bytes);
             };
-            let masker = Some(self.redactor.masker(suspicion));
+            let masker = Some(permitted.redactor.masker(suspicion));
             let watch = Watch { masker, meter: Some(Arc::clone(&meter)) };
             let clusters = run.clusters.then(|| permitted.access());
             self.launch(spec, clusters, &kill, watch, seen)

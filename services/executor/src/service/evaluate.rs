@@ -41,7 +41,7 @@ const PREFIX: usize = 200;
 impl Workshop {
     /// Has an interpreter run code. It takes no place among the commands: most of its time it waits for others.
     pub(super) async fn evaluate(&self, permitted: &Permitted<'_>, evaluation: Evaluation) -> Finished {
-        let Permitted { execution, order, .. } = permitted;
+        let Permitted { execution, order, redactor, .. } = permitted;
         let refused = |why: &str| failed("", format!("refused: {why}"), Ending::Refused);
         let Some(interpreter) = &order.interpreter else { return refused("no interpreter is named") };
         let session = Session { account: order.key.account.clone(), id: order.standing.session.clone() };
@@ -53,10 +53,10 @@ impl Workshop {
         let suspicion = permitted.suspicion(&evaluation.code);
         let desk = Desk {
             execution,
-            redactor: self.redactor.clone(),
+            redactor: redactor.clone(),
             workspaces: &self.workspaces,
             session,
-            output: Mutex::new(Output::new(self.redactor.masker(suspicion))),
+            output: Mutex::new(Output::new(redactor.masker(suspicion))),
         };
         let mut stopped = pin!(self.stopped(permitted));
         let evaluated = tokio::select! {
@@ -64,7 +64,7 @@ impl Workshop {
             stop = &mut stopped => return stopped_early(stop),
         };
         let (stdout, truncated) = desk.ended();
-        let shown = |text: String| self.redactor.text(&text, Suspicion::Usual).text;
+        let shown = |text: String| redactor.text(&text, Suspicion::Usual).text;
         let lost = matches!(evaluated, Err(Failed::Unknown));
         let Evaluated { error, answer } =
             evaluated.unwrap_or_else(|lost| Evaluated { error: Some(lost.to_string()), answer: None });

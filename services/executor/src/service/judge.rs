@@ -10,6 +10,7 @@ use bytes::Bytes;
 use grants::KeyRing;
 
 use super::{
+    bench::{Bench, Unfinished},
     executions::Key,
     permission::{self, Void},
     records::{Records, hex, on_disk},
@@ -21,8 +22,10 @@ use crate::{
     workspace::Session,
 };
 
-/// How long a call may be judged.
-const PLAN_TIME: Duration = Duration::from_secs(5);
+/// How long a call may be judged, and wait for that.
+pub(super) const PLAN_TIME: Duration = Duration::from_secs(5);
+/// Calls that are judged at the same time.
+const PLACES: usize = 8;
 
 /// Knows what may run.
 #[derive(Debug)]
@@ -34,6 +37,12 @@ pub(super) struct Judge {
     pub(super) policy_version: String,
     /// What a permission may let run here.
     pub(super) lifts: Lifts,
+    pub(super) bench: Bench,
+}
+
+/// Places for calls that are judged.
+pub(super) fn bench() -> Bench {
+    Bench::new(PLACES)
 }
 
 /// What comes with the calls of a session: its standing grants, and headers of whoever asks.
@@ -43,6 +52,10 @@ pub(super) struct Standing {
     pub(super) grants: Vec<Bytes>,
     pub(super) headers: RequestHeaders,
 }
+
+/// Too many calls are judged, so that one was not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Busy;
 
 /// A call as it was judged.
 #[derive(Debug)]
@@ -73,24 +86,25 @@ impl Judge {
         arguments_json: &str,
         account: &str,
         standing: &Standing,
-    ) -> Judged {
+    ) -> Result<Judged, Busy> {
         let session = Session { account: account.to_owned(), id: standing.session.clone() };
         let (own, arguments, targets) = (tool.clone(), arguments_json.to_owned(), self.targets.clone());
         let (settings, keys, grants) =
             (Arc::clone(&self.settings), self.keys.clone(), standing.grants.clone());
         let (lifts, headers) = (self.lifts, standing.headers.clone());
-        let judged = tokio::task::spawn_blocking(move || {
+        let judged = self.bench.run(PLAN_TIME, move || {
             let target = targets.of(&own);
-            let saved = permission::standing(&grants, &session, &target, &keys, now());
+            let saved = permission::standing(&grants, &session, &own, &target, &keys, now());
             let site = Site { session, ..settings.site.clone() };
             let settings = Settings { saved, site, headers, ..(*settings).clone() };
             let plan = settings.saved.lift(own.plan(&settings, &arguments), &own.name, &arguments);
             let plan = if lifts.allow(plan.effect) { plan } else { unlifted(&own, settings, &arguments) };
             Judged { plan, target }
         });
-        match tokio::time::timeout(PLAN_TIME, judged).await {
-            Ok(Ok(judged)) => judged,
-            Ok(Err(_)) | Err(_) => Judged {
+        match judged.await {
+            Ok(judged) => Ok(judged),
+            Err(Unfinished::Busy) => Err(Busy),
+            Err(Unfinished::Stuck) => Ok(Judged {
                 plan: Plan {
                     description: tool.name.clone(),
                     effect: Effect::Mutation,
@@ -99,7 +113,7 @@ impl Judge {
                     ),
                 },
                 target: String::new(),
-            },
+            }),
         }
     }
 

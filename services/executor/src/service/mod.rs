@@ -18,6 +18,7 @@ use wire::executor::{
     answer_host_call_request, tool_executor_server::ToolExecutor,
 };
 
+mod bench;
 mod blobs;
 mod catalogue;
 mod drive;
@@ -46,10 +47,11 @@ use crate::{
     tools::{Callable, Decision, Profile, RequestHeaders, Settings, UnknownProfile, Work},
     workspace::{self, Session, Workspaces},
 };
+use blobs::Intake;
 use drive::{Limits, Order, Workshop};
 use execution::{Call, Execution};
 use executions::{Admission, Executions, Key};
-use judge::{Judge, Judged, Standing};
+use judge::{Busy, Judge, Judged, Standing};
 use known::Known;
 use records::Records;
 use target::Targets;
@@ -74,6 +76,7 @@ pub struct Service {
     tasks: TaskTracker,
     cancel: CancellationToken,
     workspaces: Arc<Workspaces>,
+    intake: Intake,
     _sweeper: AbortOnDropHandle<()>,
 }
 
@@ -105,6 +108,7 @@ impl Service {
                 keys: config.grant_keys.clone(),
                 policy_version: permission::version(policy_version, &records.place()),
                 lifts: config.lifts,
+                bench: judge::bench(),
                 settings: Arc::new(settings),
             },
             records,
@@ -134,6 +138,7 @@ impl Service {
             tasks: TaskTracker::new(),
             cancel,
             _sweeper: AbortOnDropHandle::new(tokio::spawn(swept)),
+            intake: Intake::new(Arc::clone(&workspaces)),
             workspaces,
         }
     }
@@ -269,7 +274,8 @@ impl ToolExecutor for Service {
         let account = request.caller.unwrap_or_default().account;
         let judge = &self.workshop.judge;
         let arguments = own_arguments(judge, &request.cluster, &request.arguments_json)?;
-        let Judged { plan, target } = judge.judge(&tool, &arguments, &account, &standing).await;
+        let judged = judge.judge(&tool, &arguments, &account, &standing).await;
+        let Judged { plan, target } = judged.map_err(|Busy| busy("too many calls are being judged"))?;
         let (verdict, reason, prefixes, work) = match plan.decision {
             Decision::Allow(work) => (Verdict::Allow, String::new(), Vec::new(), Some(work)),
             Decision::Ask(ask) => {
@@ -332,11 +338,7 @@ impl ToolExecutor for Service {
                 return Err(Status::already_exists("this execution id stands for another call"));
             }
             Admission::Full => {
-                return Err(Status::with_error_details(
-                    Code::ResourceExhausted,
-                    "too many executions are waiting",
-                    ErrorDetails::with_retry_info(Some(RETRY_AFTER)),
-                ));
+                return Err(busy("too many executions are waiting"));
             }
             Admission::Closed => return Err(Status::unavailable(SHUTTING_DOWN)),
         };
@@ -374,7 +376,7 @@ impl ToolExecutor for Service {
         &self,
         request: Request<Streaming<PutBlobRequest>>,
     ) -> Result<Response<PutBlobResponse>, Status> {
-        let (sha256, bytes) = blobs::put(&self.workspaces, request.into_inner()).await?;
+        let (sha256, bytes) = self.intake.put(request.into_inner()).await?;
         Ok(Response::new(PutBlobResponse { sha256: sha256.into(), bytes }))
     }
 
@@ -398,6 +400,12 @@ impl ToolExecutor for Service {
         execution.cancel.cancel();
         Ok(Response::new(CancelResponse { was_running }))
     }
+}
+
+/// There is no room now.
+fn busy(why: &str) -> Status {
+    let retry = ErrorDetails::with_retry_info(Some(RETRY_AFTER));
+    Status::with_error_details(Code::ResourceExhausted, why, retry)
 }
 
 fn own_arguments<'a>(judge: &Judge, cluster: &str, json: &'a str) -> Result<Cow<'a, str>, Status> {

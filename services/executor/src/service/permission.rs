@@ -5,7 +5,11 @@ use grants::KeyRing;
 use wire::executor::{ExactScope, Grant, ParameterPatterns, StandingScope, grant::Scope};
 
 use super::{executions::Key, records::Records, target::same_place};
-use crate::{policy::Prefix, tools::Saved, workspace::Session};
+use crate::{
+    policy::Prefix,
+    tools::{Callable, Saved},
+    workspace::Session,
+};
 
 /// The tools whose standing grants are beginnings of commands.
 const COMMANDS: [&str; 2] = ["bash", "exec"];
@@ -102,10 +106,11 @@ fn covers(scope: &ExactScope, call: &Call<'_>) -> Result<(), Void> {
     Ok(())
 }
 
-/// What the standing grants of a session allow there. Those that do not count are named in the log.
+/// What the standing grants of a session allow a tool there. Those that do not count are named in the log.
 pub(super) fn standing(
     signed: &[impl AsRef<[u8]>],
     session: &Session,
+    tool: &Callable,
     target: &str,
     keys: &KeyRing,
     now: i64,
@@ -118,7 +123,7 @@ pub(super) fn standing(
                 tracing::info!("a standing grant belongs to another account");
             }
             Ok(Grant { scope: Some(Scope::Standing(scope)), .. }) if scope.session == session.id => {
-                if scope.target.is_empty() || same_place(&scope.target, target) {
+                if scope.tool == tool.name && is_there(&scope, tool, target) {
                     add(&mut saved, scope);
                 }
             }
@@ -126,6 +131,13 @@ pub(super) fn standing(
         }
     }
     saved
+}
+
+fn is_there(scope: &StandingScope, tool: &Callable, target: &str) -> bool {
+    match scope.target.as_str() {
+        "" => scope.profile.parse() == Ok(tool.profile()),
+        granted => same_place(granted, target),
+    }
 }
 
 fn add(saved: &mut Saved, scope: StandingScope) {
@@ -136,8 +148,8 @@ fn add(saved: &mut Saved, scope: StandingScope) {
     saved.rules.extend(scope.rules.into_iter().map(rule));
     if COMMANDS.contains(&scope.tool.as_str()) {
         saved.commands.extend(scope.prefixes.iter().filter_map(|prefix| Prefix::new(prefix)));
-    } else if scope.prefixes.contains(&scope.tool) {
-        saved.tools.push(scope.tool);
+    } else {
+        saved.whole |= scope.prefixes.contains(&scope.tool);
     }
 }
 

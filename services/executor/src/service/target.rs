@@ -8,6 +8,7 @@ use crate::tools::{Callable, Needs, Origin, Toolset};
 
 const JOINED: &str = "joined as ";
 const HOST: &str = "host ";
+const CLUSTER: &str = "cluster ";
 const NEXT: &str = ", ";
 
 /// Knows what there is to touch.
@@ -64,13 +65,13 @@ impl Targets {
             Origin::Mcp(tool) => format!("server {}", tool.server()),
             Origin::Http(tool) => format!("HTTP API {}", tool.toolset()),
             Origin::Template(_) => self.host_and_cluster(),
-            Origin::Builtin(own) if own.toolset == Toolset::Workspace => {
-                format!("workspace of a session, {}", self.host_and_cluster())
-            }
-            Origin::Builtin(own) => match own.toolset.needs() {
-                Needs::Nothing => String::new(),
-                Needs::Bash => self.host_and_cluster(),
-                Needs::Kubectl => self.cluster().unwrap_or_default(),
+            Origin::Builtin(own) => match (own.toolset, own.toolset.needs()) {
+                (Toolset::Workspace | Toolset::Repl, _) => {
+                    format!("workspace of a session, {}", self.host_and_cluster())
+                }
+                (_, Needs::Nothing) => String::new(),
+                (_, Needs::Bash) => self.host_and_cluster(),
+                (_, Needs::Kubectl) => self.cluster().unwrap_or_default(),
             },
         }
     }
@@ -89,18 +90,16 @@ impl Targets {
             .collect();
         let current = files.iter().map(|file| &file.current_context).find(|name| !name.is_empty())?;
         let context = files.iter().flat_map(|file| &file.contexts).find(|own| own.name == *current)?;
-        Some(format!("cluster {} (context {current})", context.context.cluster))
+        Some(format!("{CLUSTER}{} (context {current})", context.context.cluster))
     }
 }
 
 /// Whether two targets are the same but for the host: the hosts of a cluster stand for each other. Without a cluster the
 /// host counts.
 pub(super) fn same_place(one: &str, other: &str) -> bool {
-    let place = |target: &str| {
-        let parts = target.split(NEXT).filter(|part| !part.starts_with(HOST)).map(str::to_owned);
-        parts.collect::<Vec<_>>()
-    };
-    one == other || (!place(one).is_empty() && place(one) == place(other))
+    let place = |target| str::split(target, NEXT).filter(|part| !part.starts_with(HOST));
+    let has_cluster = place(one).any(|part| part.starts_with(CLUSTER) || part.starts_with(JOINED));
+    one == other || (has_cluster && place(one).eq(place(other)))
 }
 
 #[cfg(test)]
@@ -117,6 +116,12 @@ mod tests {
             ("joined as eu, host a", "joined as eu, host b", true),
             ("joined as eu, host a", "joined as us, host a", false),
             ("joined as eu, host a", "host a", false),
+            ("workspace of a session, host a", "workspace of a session, host b", false),
+            (
+                "workspace of a session, host a, cluster c (context d)",
+                "workspace of a session, host b, cluster c (context d)",
+                true,
+            ),
             ("", "host a", false),
         ] {
             assert_eq!(same_place(one, other), same, "{one} | {other}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Ask, Decision, Plan, Settings, Tool};
+use super::{Ask, Decision, Plan, Profile, Settings, Tool};
 use crate::{
     policy::Effect,
     toolsets::{HttpTool, Summarize, TemplateTool, mcp::McpTool},
@@ -31,6 +31,14 @@ pub(crate) enum Origin {
 }
 
 impl Callable {
+    /// Whose tool it is.
+    pub(crate) fn profile(&self) -> Profile {
+        match &self.origin {
+            Origin::Builtin(tool) => tool.toolset.profile(),
+            Origin::Template(_) | Origin::Http(_) | Origin::Mcp(_) => Profile::default(),
+        }
+    }
+
     pub(crate) fn toolset(&self) -> &str {
         match &self.origin {
             Origin::Builtin(tool) => tool.toolset.name(),
@@ -68,7 +76,7 @@ impl Callable {
             Origin::Mcp(tool) => tool.plan(settings, arguments_json),
         };
         match plan.decision {
-            Decision::Allow(work) if self.needs_approval && !settings.saved.tools.contains(&self.name) => {
+            Decision::Allow(work) if self.needs_approval && !settings.saved.whole => {
                 let ask = Ask {
                     reason: format!("`{}` runs only with the approval of a person.", self.name),
                     refusal: self.unavailable(),

@@ -95,14 +95,14 @@ impl Site {
     }
 }
 
-/// What a person has allowed for the calls of a session.
+/// What a person has allowed for the calls of a tool in a session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Saved {
-    /// Beginnings of bash commands.
+    /// Beginnings of commands, where it runs commands.
     pub(crate) commands: Vec<Prefix>,
-    /// Names of other tools.
-    pub(crate) tools: Vec<String>,
-    /// Calls of any tool, by patterns.
+    /// Whether all calls are.
+    pub(crate) whole: bool,
+    /// Calls by patterns.
     pub(crate) rules: Vec<Rule>,
 }
 

@@ -71,10 +71,19 @@ pub(super) struct Tool {
     pub(super) parameters: BTreeMap<String, Parameter>,
     /// Seconds.
     pub(super) timeout: Option<u64>,
+    pub(super) effect: Option<Effect>,
     #[serde(default)]
     pub(super) transformers: Vec<Transformer>,
     #[serde(flatten)]
     pub(super) unknown: Unknown,
+}
+
+/// What a command does to the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Effect {
+    Read,
+    Mutation,
 }
 
 /// What becomes of results before a model reads them.

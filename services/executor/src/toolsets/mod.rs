@@ -1,7 +1,7 @@
 //! Toolsets of the operator: commands as templates, and MCP servers, read from a file when the executor starts.
 //!
 //! * `file`: the format
-//! * `template`, `shell`: from the text of a template to a script in which values are only ever arguments
+//! * `template`, `shell`: from the text of a template to a script in which values are never code
 //! * `tool`: a call of such a script
 //! * `transformer`: what becomes of long results
 //! * `prerequisites`: whether a toolset works here
@@ -240,8 +240,10 @@ impl Declared {
         let about = About::new(name, &toolset).map_err(place)?;
         let mut missing = BTreeSet::new();
         let mut tools = Vec::new();
-        for tool in toolset.tools {
+        for mut tool in toolset.tools {
             let own = tool.name.clone();
+            // What is kept for those who follow a runbook is hardly harmless.
+            tool.effect = tool.effect.or(about.restricted.matches(&own).then_some(file::Effect::Mutation));
             warn_of_unknown(&format!("{name}, tool {own}"), tool.unknown.keys());
             let tool = TemplateTool::new(&shared, tool, environment, &mut missing)
                 .map_err(|problem| (format!("toolset `{name}`, tool `{own}`: "), problem))?;

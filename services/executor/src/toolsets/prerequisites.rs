@@ -66,6 +66,7 @@ impl Prerequisite {
                     script: None,
                     parameters: BTreeMap::new(),
                     timeout: None,
+                    effect: Some(file::Effect::Read),
                     transformers: Vec::new(),
                     unknown: serde_json::Map::new(),
                 };

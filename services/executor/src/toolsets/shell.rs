@@ -69,7 +69,7 @@ enum Quoting {
     Single,
 }
 
-/// A text that is safe to run: values come in as arguments.
+/// A text that is safe to run: values come in as variables.
 #[derive(Debug)]
 pub(super) struct Shell {
     pub(super) text: String,
@@ -104,13 +104,18 @@ pub(super) fn compile(text: &str, places: &[usize], slots: usize) -> Result<Shel
     Ok(Shell { text: compiled, no_dash })
 }
 
-/// Names the arguments, so that functions and `set` of the template cannot mix them up.
+/// The variable that holds the value of a slot.
+pub(super) fn variable(slot: usize) -> String {
+    format!("{MARK}{slot}")
+}
+
+/// Keeps the values from the programs that are started, and from being changed.
 fn prelude(slots: usize) -> String {
     if slots == 0 {
         return String::new();
     }
-    let names: Vec<_> = (0..slots).map(|slot| format!("{MARK}{slot}=\"${{{}}}\"", slot + 1)).collect();
-    format!("readonly {}; set --\n", names.join(" "))
+    let names = (0..slots).map(variable).collect::<Vec<_>>().join(" ");
+    format!("export -n {names}; readonly {names}\n")
 }
 
 fn next_marker(text: &str) -> Option<(&str, usize, &str)> {

@@ -15,6 +15,7 @@ use crate::{
     policy::Effect,
     process::Spec,
     redact::names_secret,
+    sandbox::{Access, Variable},
     tools::{Decision, Plan, Presentation, RequestHeaders, Run, Settings, Work, command_line, plain},
 };
 
@@ -22,7 +23,7 @@ use crate::{
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Each combination of conditions is compiled when the file is read.
 const MOST_CONDITIONS: usize = 6;
-/// Longer ones do not fit into an argument of a process.
+/// Longer ones do not fit into a variable of a process.
 const LONGEST_VALUE: usize = 64 << 10;
 
 /// A tool whose command is known to be safe.
@@ -39,6 +40,7 @@ pub(crate) struct TemplateTool {
     fixed: Vec<Option<SecretString>>,
     parameters: Vec<Parameter>,
     timeout: Duration,
+    effect: Effect,
     /// What becomes of long results, if that is said here.
     pub(crate) summarize: Option<Arc<Summarize>>,
 }
@@ -88,6 +90,10 @@ impl TemplateTool {
             shown,
             command,
             parameters,
+            effect: match tool.effect {
+                Some(file::Effect::Mutation) => Effect::Mutation,
+                Some(file::Effect::Read) | None => Effect::Read,
+            },
             timeout: tool.timeout.map_or(TIMEOUT, |seconds| Duration::from_secs(seconds.max(1))),
         })
     }
@@ -131,7 +137,7 @@ impl TemplateTool {
                 }))
             }
         };
-        Plan { description, effect: Effect::Read, decision }
+        Plan { description, effect: self.effect, decision }
     }
 
     /// Values of the environment whose names say that they are secret.
@@ -173,9 +179,10 @@ impl TemplateTool {
         let variant: usize =
             held.filter(|(_, name)| !given.value(name, None).is_empty()).map(|(at, _)| 1_usize << at).sum();
         let shell: &Shell = self.shells.get(variant).ok_or("the command is missing")?;
-        let mut program = vec![settings.bash.clone(), "-c".to_owned(), shell.text.clone(), self.name.clone()];
+        let program = vec![settings.bash.clone(), "-c".to_owned(), shell.text.clone(), self.name.clone()];
+        let mut variables = Vec::new();
         for (at, (slot, fixed)) in self.command.slots.iter().zip(&self.fixed).enumerate() {
-            program.push(match (slot, fixed) {
+            let value = match (slot, fixed) {
                 (Slot::Parameter { name, default }, _) => {
                     let value = given.value(name, default.as_deref());
                     if shell.no_dash.contains(&at) && value.starts_with('-') && !given.is_number(name) {
@@ -193,9 +200,12 @@ impl TemplateTool {
                 (Slot::Environment(_), fixed) => {
                     fixed.as_ref().map(|secret| secret.expose_secret().to_owned()).unwrap_or_default()
                 }
-            });
+            };
+            variables.push(Variable { name: shell::variable(at), value });
         }
-        Ok(Spec { merge_stderr: true, ..Spec::program(program) })
+        // As arguments, everybody on the machine could read the values.
+        let access = Access { variables, ..Access::default() };
+        Ok(Spec { merge_stderr: true, access, ..Spec::program(program) })
     }
 
     fn read(&self, arguments_json: &str) -> Result<Given<'_>, String> {

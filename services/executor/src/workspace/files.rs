@@ -189,7 +189,7 @@ impl Files {
     }
 
     fn check_room(&self) -> Result<(), Refused> {
-        if usage::of(&self.root, self.quota) > self.quota { Err(Refused::Full(self.quota)) } else { Ok(()) }
+        if usage::exceeds(&self.root, self.quota) { Err(Refused::Full(self.quota)) } else { Ok(()) }
     }
 
     /// Opens a file. A pipe that nobody writes to holds nobody up.

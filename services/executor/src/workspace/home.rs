@@ -8,12 +8,13 @@ use std::{
 };
 
 use rustix::fs::{FlockOperation, flock};
-use tempfile::TempDir;
+
+use crate::folder::{Folder, remove};
 
 /// The directory. It is removed with this.
 #[derive(Debug)]
 pub(super) struct Home {
-    directory: TempDir,
+    directory: Folder,
     _lock: File,
 }
 
@@ -30,7 +31,7 @@ impl Home {
                 tracing::warn!(%error, "files of a lost executor cannot be removed");
             }
         }
-        let directory = tempfile::Builder::new().prefix("e-").tempdir_in(&all)?;
+        let directory = Folder::make(&all, "e-")?;
         let lock = File::open(directory.path())?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         Ok(Self { directory, _lock: lock })
@@ -50,7 +51,7 @@ fn homes(all: &Path) -> io::Result<Vec<PathBuf>> {
 fn remove_if_lost(home: &Path) -> io::Result<()> {
     let lock = File::open(home)?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => fs::remove_dir_all(home),
+        Ok(()) => remove(home),
         Err(rustix::io::Errno::WOULDBLOCK) => Ok(()),
         Err(error) => Err(error.into()),
     }

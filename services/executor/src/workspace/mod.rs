@@ -22,13 +22,13 @@ use std::{
     time::Duration,
 };
 
-use tempfile::TempDir;
 use tokio::time::Instant;
 
 pub(crate) use blobs::{Digest, Rejected};
 pub(crate) use files::{Files, Refused};
 pub(crate) use view::{Range, View};
 
+use crate::folder::Folder;
 use blobs::Blobs;
 use home::Home;
 
@@ -134,12 +134,12 @@ pub(crate) struct Workspace {
     pub(crate) blobs: Blobs,
     path: PathBuf,
     quota: u64,
-    _directory: TempDir,
+    _directory: Folder,
 }
 
 impl Workspace {
     fn make(home: &Path, quota: u64) -> io::Result<Self> {
-        let directory = tempfile::Builder::new().prefix("w-").tempdir_in(home)?;
+        let directory = Folder::make(home, "w-")?;
         // Without links on the way: the sandbox compares it with other paths.
         let path = directory.path().canonicalize()?;
         Ok(Self {
@@ -162,16 +162,16 @@ impl Workspace {
         loop {
             tokio::time::sleep(PERIOD).await;
             let own = Arc::clone(&self);
-            let size = tokio::task::spawn_blocking(move || usage::of(&own.path, own.quota)).await;
-            if size.is_ok_and(|size| size > self.quota) {
-                return self.quota;
+            let looked = tokio::task::spawn_blocking(move || own.overflow()).await;
+            if let Ok(Some(quota)) = looked {
+                return quota;
             }
         }
     }
 
-    /// What it holds, if that is more than it may.
+    /// What it may hold, if it holds more.
     pub(crate) fn overflow(&self) -> Option<u64> {
-        (usage::of(&self.path, self.quota) > self.quota).then_some(self.quota)
+        usage::exceeds(&self.path, self.quota).then_some(self.quota)
     }
 }
 

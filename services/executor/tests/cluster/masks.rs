@@ -10,6 +10,9 @@ const OWN: &str = "proxy-masks";
 const VALUE: &str = "hunter2-hunter2";
 const ENCODED: &str = "aHVudGVyMi1odW50ZXIy";
 
+/// A value that is shorter than most.
+const SHORT: &str = "MTIzNA==";
+
 /// Ways to ask, and what each must still show.
 const WAYS: &[(&str, &str)] = &[
     ("kubectl get secret db -n $N", "db"),
@@ -92,15 +95,18 @@ async fn no_way_to_ask_shows_a_value() {
 async fn masks_are_never_written() {
     let Some(admin) = admin() else { return };
     let own = "proxy-masks-written";
-    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "db"}, "data": {"password": ENCODED}});
-    create(&admin, own, &[secret]).await;
+    let secret = |name: &str, value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"password": value}});
+    create(&admin, own, &[secret("db", ENCODED), secret("short", SHORT)]).await;
     let door = door(&admin, Writes::Granted);
-    let copy = format!("kubectl get secret db -n {own} -o json | kubectl replace -n {own} -f -");
-    let said = run(&door, &copy).await;
-    assert!(!said.ok && said.stderr.contains("masks"), "{said:?}");
-    let label = format!("kubectl label secret db -n {own} a=b && kubectl get secret db -n {own} -o yaml");
-    let said = run(&door, &label).await;
-    assert!(said.ok && said.stdout.contains("a: b") && !said.stdout.contains(ENCODED), "{said:?}");
-    let kept = format!("kubectl get secret db -n {own} -o jsonpath={{.data.password}}");
-    assert_eq!(directly(&admin, &kept, "").await.stdout, ENCODED);
+    for (name, value) in [("db", ENCODED), ("short", SHORT)] {
+        let copy = format!("kubectl get secret {name} -n {own} -o json | kubectl replace -n {own} -f -");
+        let said = run(&door, &copy).await;
+        assert!(!said.ok && said.stderr.contains("masks"), "{said:?}");
+        let label =
+            format!("kubectl label secret {name} -n {own} a=b && kubectl get secret {name} -n {own} -o yaml");
+        let said = run(&door, &label).await;
+        assert!(said.ok && said.stdout.contains("a: b") && !said.stdout.contains(value), "{said:?}");
+        let kept = format!("kubectl get secret {name} -n {own} -o jsonpath={{.data.password}}");
+        assert_eq!(directly(&admin, &kept, "").await.stdout, value);
+    }
 }

@@ -37,7 +37,7 @@ pub(super) fn plan_patch(settings: &Settings, arguments: &Arguments) -> Result<P
     let changes = patch::parse(arguments.text("patch")).map_err(|malformed| malformed.to_string())?;
     let description = changes.iter().map(intent).collect::<Vec<_>>().join(", ");
     let work = work(settings, description.clone(), move |workspace| apply(workspace, &changes))?;
-    let decision = if settings.saved.tools.iter().any(|tool| tool == PATCH) {
+    let decision = if settings.saved.whole {
         Decision::Allow(work)
     } else {
         let reason = "`patch` changes files of the workspace.".to_owned();

@@ -152,7 +152,7 @@ impl HttpTool {
         let work = Work::Remote(remote);
         let (effect, decision) = match only_reads(&method) {
             true => (Effect::Read, Decision::Allow(work)),
-            false if settings.saved.tools.contains(&self.name) => (Effect::Mutation, Decision::Allow(work)),
+            false if settings.saved.whole => (Effect::Mutation, Decision::Allow(work)),
             false => (Effect::Mutation, Decision::Ask(self.asks(&method, work))),
         };
         Ok(Plan { description, effect, decision })
