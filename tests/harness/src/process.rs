@@ -275,7 +275,7 @@ pub async fn signal(id: u32, name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Processes below a process, at any depth, with their command lines.
+/// Processes below a process, at any depth, with their command lines. Without launchers that wait for a command.
 pub fn descendants(id: u32) -> Vec<(u32, String)> {
     let mut found = Vec::new();
     let mut parents = vec![id];
@@ -305,7 +305,9 @@ fn children(parent: u32) -> Vec<(u32, String)> {
     let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     ids.filter_map(|id| {
         let folder = PathBuf::from(format!("/proc/{id}"));
-        (parent_of(&folder)? == parent).then(|| (id, command_line(&folder)))
+        let waits =
+            std::fs::read_to_string(folder.join("comm")).is_ok_and(|name| name.trim() == "sleuth-waits");
+        (parent_of(&folder)? == parent && !waits).then(|| (id, command_line(&folder)))
     })
     .collect()
 }

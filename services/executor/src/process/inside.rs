@@ -26,7 +26,7 @@ pub(super) fn main() -> io::Result<()> {
     let mut orders = BufReader::new(&control);
     let (confinement, _) = launcher::order::<Confinement>(&mut orders)?;
     let joined = sandbox::join(&confinement);
-    let (job, _) = launcher::order::<Job>(&mut orders)?;
+    let (job, _) = launcher::job(&mut orders)?;
     let report = match joined.and_then(|()| sandbox::enter(&confinement, &job.spec.access)) {
         Ok(place) => {
             // A change of identity takes it back.

@@ -18,7 +18,7 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
     process::{Pid, Signal, getpid, kill_process, set_child_subreaper, setsid},
-    thread::set_no_new_privs,
+    thread::{set_name, set_no_new_privs},
 };
 use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
@@ -56,7 +56,7 @@ fn launch() -> io::Result<()> {
         Ok(()) => Ok(Inner::start(&text).and_then(leave_output)?),
         Err(refused) => Err(refused),
     };
-    let (job, text) = order::<Job>(&mut orders)?;
+    let (job, text) = job(&mut orders)?;
     let open = |inner| sandbox::open_gate(&confinement, &job.spec.access, &control).map(|()| inner);
     let report = match inner.and_then(open) {
         Ok(inner) => inner.hold(&job, &text, &control, &mut signals)?,
@@ -91,6 +91,14 @@ fn leave_output(inner: Inner) -> io::Result<Inner> {
     dup2_stdout(&nowhere)?;
     dup2_stderr(&nowhere)?;
     Ok(inner)
+}
+
+/// The job, for which it may have to wait. Whoever lists processes sees by their names which of them do.
+pub(super) fn job(orders: &mut impl BufRead) -> io::Result<(Job, Vec<u8>)> {
+    set_name(c"sleuth-waits")?;
+    let job = order(orders)?;
+    set_name(c"sleuth-runs")?;
+    Ok(job)
 }
 
 /// What a line says, also as it was written.

@@ -88,6 +88,10 @@ impl Blobs {
         Ok(Draft { file, digest: digest::Context::new(&digest::SHA256), room })
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.kept().files.is_empty()
+    }
+
     /// A text that was taken in.
     pub(crate) fn find(&self, digest: &[u8]) -> Option<Arc<File>> {
         self.kept().files.get(digest).cloned()

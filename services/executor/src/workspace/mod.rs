@@ -34,6 +34,8 @@ use home::Home;
 
 /// How often unused workspaces are looked for.
 pub(crate) const SWEEP: Duration = Duration::from_secs(60);
+/// How long one is kept that is empty: a call that came after the end of its session leaves such a one.
+const EMPTY: Duration = Duration::from_secs(10);
 
 /// What workspaces may take.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +118,8 @@ impl Workspaces {
     pub(crate) fn sweep(&self) {
         let idle = self.limits.idle;
         let is_old = |(workspace, used): &mut (Arc<Workspace>, Instant)| {
-            Arc::strong_count(workspace) == 1 && used.elapsed() >= idle
+            let unused = used.elapsed();
+            Arc::strong_count(workspace) == 1 && (unused >= idle || (unused >= EMPTY && workspace.is_empty()))
         };
         let gone: Vec<_> = self.table().open.extract_if(|_, entry| is_old(entry)).collect();
         drop(gone);
@@ -154,6 +157,11 @@ impl Workspace {
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn is_empty(&self) -> bool {
+        let files = std::fs::read_dir(&self.path).map(|mut files| files.next().is_some());
+        files.is_ok_and(|some| !some) && self.blobs.is_empty()
     }
 
     /// Returns when its files have taken more than they may.
