@@ -69,9 +69,17 @@ async fn three_processes_do_what_one_does() {
     assert_eq!(frames.last().unwrap().event, "ai_answer_end");
 
     executor.kill().await.unwrap();
-    let ready = reqwest::get(gateway.url("/readyz").unwrap()).await.unwrap();
-    assert_eq!(ready.status(), 503);
-    let detail: Value = ready.json().await.unwrap();
+    let unready = async {
+        loop {
+            // An answer stands for a second.
+            let ready = reqwest::get(gateway.url("/readyz").unwrap()).await.unwrap();
+            if ready.status() == 503 {
+                break ready.json::<Value>().await.unwrap();
+            }
+            tokio::time::sleep(TICK).await;
+        }
+    };
+    let detail = tokio::time::timeout(SOON, unready).await.unwrap();
     assert!(detail["detail"].as_str().unwrap().contains("executor"), "{detail}");
     gateway.stop().await.unwrap();
     agent.stop().await.unwrap();
