@@ -190,6 +190,38 @@ async fn one_that_is_cancelled_before_it_starts_never_does() {
     assert!(!mark.exists());
 }
 
+/// A person allows a change, not to read the credentials of the executor.
+#[tokio::test]
+async fn what_a_person_allowed_changes_the_machine_and_reads_no_credential() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("kubeconfig"), "apiVersion: v1\nkind: Config\nusers: []\n# mine\n").unwrap();
+    let set = |name: &str| match name {
+        "KUBECONFIG" => Some(at("kubeconfig").display().to_string()),
+        _ => std::env::var(name).ok(),
+    };
+    let (usual, mut own) = (config(), Config::from_env(&set).unwrap());
+    (own.launcher, own.state) = (usual.launcher, usual.state);
+    let (mut rig, key) = trusting(own).await;
+    for (command, answer) in [
+        ("cat PLACE/kubeconfig PLACE/*config >PLACE/copy; echo done | tee PLACE/mark", "done"),
+        ("cp PLACE/kubeconfig PLACE/copy; wc -c <PLACE/copy", "0"),
+        ("mv PLACE/kubeconfig PLACE/moved; cat PLACE/moved >>PLACE/copy; ls PLACE", "copy"),
+        ("cat $KUBECONFIG >>PLACE/copy; echo $?", "0"),
+    ] {
+        let command = command.replace("PLACE", &folder.path().display().to_string());
+        let request = allowed(&mut rig, &key, &command).await;
+        let end = finished(&rest(rig.execute(request).await.unwrap()).await);
+        assert_eq!(end.ending(), Ending::Exited, "{end:?}");
+        assert!(end.sandbox_layers.iter().any(|layer| layer == "landlock"), "{end:?}");
+        assert!(end.data.contains(answer), "{command}: {end:?}");
+        let copied = std::fs::read_to_string(at("copy")).unwrap_or_default();
+        assert!(!copied.contains("# mine"), "{command}: {copied}");
+    }
+    assert_eq!(std::fs::read_to_string(at("mark")).unwrap(), "done\n");
+    assert!(std::fs::read_to_string(at("kubeconfig")).unwrap().contains("# mine"));
+}
+
 #[tokio::test]
 async fn what_a_person_is_shown_has_no_secret() {
     let (mut rig, _) = trusting(config()).await;

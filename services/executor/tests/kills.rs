@@ -6,7 +6,7 @@ use std::time::Duration;
 use executor::{Config, Reach, Sight, Trial, Tried};
 use tokio_util::sync::CancellationToken;
 
-const SIGHTS: [Sight; 3] = [Sight::Private, Sight::Host, Sight::Everything];
+const SIGHTS: [Sight; 4] = [Sight::Private, Sight::Host, Sight::Approved, Sight::Everything];
 
 async fn trial(more: &[(&str, &str)]) -> Trial {
     let get = |name: &str| {
@@ -147,6 +147,36 @@ async fn the_host_can_be_seen() {
         let tried = trial.run(Sight::Host, Reach::Nothing, &["bash", "-c", script, &victim], &stop).await;
         assert_eq!(tried.code, Some(0), "{script}: {tried:?}");
     }
+}
+
+/// A person who allows a change means this machine, and its other processes.
+#[tokio::test]
+async fn what_was_approved_changes_the_machine() {
+    let trial = trial(&[]).await;
+    let folder = tempfile::Builder::new().prefix("approved-").tempdir().unwrap();
+    let place = folder.path().display().to_string();
+    for script in [
+        "echo x >$0/file && grep -q x $0/file",
+        "mkdir $0/a $0/b && echo x >$0/a/file && mv $0/a/file $0/b/ && ln $0/b/file $0/a/ && rm -r $0/a $0/b",
+        "chmod 600 $0/file && touch -d @0 $0/file && [ $(stat -c %a,%Y $0/file) = 600,0 ]",
+        "[ $(id -u) != 0 ] || { chown 1:1 $0/file && [ $(stat -c %u $0/file) = 1 ]; }",
+        "mknod $0/pipe p && rm $0/pipe",
+        "echo x >/dev/null && [ $(head -c 4 /dev/zero | wc -c) = 4 ] && echo x >/dev/shm/approved-$$ && rm /dev/shm/approved-$$",
+        "exec 9<>/dev/tcp/127.0.0.1/$1 && grep -q welcome <&9",
+        "cat /etc/passwd /proc/meminfo /proc/net/tcp >/dev/null && ps -p $PPID >/dev/null",
+    ] {
+        let stop = CancellationToken::new();
+        let tried = trial.run(Sight::Approved, Reach::Gate, &["bash", "-c", script, &place], &stop).await;
+        assert_eq!(tried.code, Some(0), "{script}: {tried:?}");
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("file")).unwrap(), "x\n");
+    let mut victim = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = victim.id().to_string();
+    let stop = CancellationToken::new();
+    let script = "renice 19 -p $0 && prlimit --pid $0 --core=0:0 && kill -9 $0";
+    let tried = trial.run(Sight::Approved, Reach::Nothing, &["bash", "-c", script, &pid], &stop).await;
+    assert_eq!(tried.code, Some(0), "{tried:?}");
+    assert!(!victim.wait().unwrap().success());
 }
 
 #[tokio::test]

@@ -92,7 +92,7 @@ async fn keep(spares: Weak<Spares>, launcher: Launcher, kind: Kind, access: Acce
     }
 }
 
-/// What the operator wrote has nothing that takes long.
+/// What is not isolated has little that takes long.
 fn kind(launcher: &Launcher, access: &Access) -> Option<Kind> {
-    (access.view != View::Operator).then(|| (access.view, launcher.sandbox.layers_for(access)))
+    access.view.isolates().then(|| (access.view, launcher.sandbox.layers_for(access)))
 }

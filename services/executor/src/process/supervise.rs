@@ -190,7 +190,7 @@ impl Launcher {
         self.run_started(spec, None, keep, stop, watch, seen).await
     }
 
-    /// The same for a command whose only network is a gate, unless it has the operator's view.
+    /// The same for a command with a gate, which is its only network if it is isolated.
     pub(crate) async fn run_gated(
         &self,
         spec: &Spec,
@@ -201,10 +201,7 @@ impl Launcher {
         seen: impl FnMut(Source, u64, &[u8]),
     ) -> Outcome {
         let Served { gate: Gate { port, listener }, serve } = served;
-        let network = match spec.access.view {
-            View::Private | View::Host => Network::Gate(port),
-            View::Operator => spec.access.network,
-        };
+        let network = if spec.access.view.isolates() { Network::Gate(port) } else { spec.access.network };
         let access = Access { network, ..spec.access.clone() };
         let spec = Spec { access, ..spec.clone() };
         match listener {
@@ -218,7 +215,7 @@ impl Launcher {
 
     fn environment(&self, view: View) -> Vec<(OsString, OsString)> {
         match view {
-            View::Private | View::Host => self.environment.clone(),
+            View::Private | View::Host | View::Approved => self.environment.clone(),
             View::Operator => [&self.for_operator[..], &self.environment].concat(),
         }
     }

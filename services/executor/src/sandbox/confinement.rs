@@ -14,6 +14,9 @@ pub(crate) enum View {
     Private,
     /// The machine as it is, without secrets, to read.
     Host,
+    /// The same with the executor's own rights to change it and with its network: for what a person or the operator's
+    /// prefixes allowed.
+    Approved,
     /// All that the executor itself sees and may do: for what the operator wrote.
     #[default]
     Operator,
@@ -52,6 +55,16 @@ pub(crate) struct Variable {
 impl std::fmt::Debug for Variable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Variable").field(&self.name).finish()
+    }
+}
+
+impl View {
+    /// Whether it isolates from the rest of the machine, which then cannot be changed.
+    pub(crate) fn isolates(self) -> bool {
+        match self {
+            Self::Private | Self::Host => true,
+            Self::Approved | Self::Operator => false,
+        }
     }
 }
 

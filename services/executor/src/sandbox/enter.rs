@@ -89,7 +89,7 @@ pub(crate) fn enter(confinement: &Confinement, access: &Access) -> Result<Place,
         && !confinement.has(Layer::UserNamespace);
     let owner = if drops { privileges::NOBODY } else { geteuid().as_raw() };
     let hidden = match access.view {
-        View::Host => hidden::existing(&confinement.hidden, &confinement.base),
+        View::Host | View::Approved => hidden::existing(&confinement.hidden, &confinement.base),
         View::Private | View::Operator => Vec::new(),
     };
     let readable = readable(confinement, access.view, &hidden);
@@ -99,15 +99,22 @@ pub(crate) fn enter(confinement: &Confinement, access: &Access) -> Result<Place,
     let variables = place(&access.files, work.as_ref(), owner)?.into_iter().chain(given).collect();
     let place = Place { variables, work, start };
 
-    let kept = if access.view == View::Host { privileges::TO_READ } else { CapabilitySet::empty() };
+    let kept = match access.view {
+        View::Private | View::Operator => CapabilitySet::empty(),
+        View::Host => privileges::TO_READ,
+        View::Approved => privileges::TO_CHANGE,
+    };
     if confinement.has(Layer::Capabilities) {
         privileges::bound(kept).map_err(layer(Layer::Capabilities))?;
     }
     if confinement.has(Layer::Landlock) {
         let writable: Vec<_> = place.work.iter().chain(&place.start).map(AsRef::as_ref).collect();
         let tcp = if confinement.has(Layer::LandlockTcp) { access.network } else { Network::Host };
-        landlock::restrict(&readable, &writable, tcp)
-            .map_err(|error| Refused { layer: error.layer(), why: error.to_string() })?;
+        let restricted = match access.view {
+            View::Approved => landlock::guard(&readable, &writable),
+            View::Private | View::Host | View::Operator => landlock::restrict(&readable, &writable, tcp),
+        };
+        restricted.map_err(|error| Refused { layer: error.layer(), why: error.to_string() })?;
     }
     if confinement.has(Layer::Rlimits) {
         // Elsewhere they would be counted together with what others do as the same user.
@@ -122,8 +129,7 @@ pub(crate) fn enter(confinement: &Confinement, access: &Access) -> Result<Place,
     }
     conceal().map_err(layer(Layer::Capabilities))?;
     if confinement.has(Layer::Seccomp) {
-        seccomp::apply(access.network, access.local_sockets)
-            .map_err(|error| Refused { layer: Layer::Seccomp, why: error.to_string() })?;
+        seccomp::apply(access).map_err(|error| Refused { layer: Layer::Seccomp, why: error.to_string() })?;
     }
     Ok(place)
 }
@@ -136,8 +142,8 @@ fn conceal() -> io::Result<()> {
 fn readable(confinement: &Confinement, view: View, hidden: &[PathBuf]) -> Vec<PathBuf> {
     match view {
         View::Private => [root::private_sources(), vec!["/proc".into()]].concat(),
-        View::Host if confinement.has(Layer::Root) => vec!["/".into()],
-        View::Host => {
+        View::Host | View::Approved if confinement.has(Layer::Root) => vec!["/".into()],
+        View::Host | View::Approved => {
             let devices = PathBuf::from("/dev");
             hidden::all_but("/".as_ref(), &[hidden, &[devices, confinement.base.clone()]].concat())
         }
@@ -159,6 +165,7 @@ fn build_root(
     let built = match access.view {
         View::Private => root::private(&confinement.base, owner, proc, workspace),
         View::Host => root::host(&confinement.base, owner, hidden, workspace),
+        View::Approved => root::guarded(&confinement.base, owner, hidden),
         View::Operator => return Ok(confinement.work.clone()),
     };
     built.map(Some).map_err(|error| {

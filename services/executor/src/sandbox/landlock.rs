@@ -66,10 +66,29 @@ pub(super) fn restrict(readable: &[PathBuf], writable: &[&Path], network: Networ
     if let Network::Gate(port) = network {
         rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
     }
+    enforced(rules)
+}
+
+fn enforced(rules: RulesetCreated) -> Result<(), Error> {
     match rules.restrict_self()?.ruleset {
         RulesetStatus::NotEnforced => Err(Error::Absent),
         RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
     }
+}
+
+/// Leaves every right but to read elsewhere than below `readable`, to make devices, to change mounts, and to look into
+/// processes beyond the border.
+pub(super) fn guard(readable: &[PathBuf], writable: &[&Path]) -> Result<(), Error> {
+    let read = AccessFs::ReadFile | AccessFs::Refer;
+    let handled = read | AccessFs::MakeChar | AccessFs::MakeBlock;
+    let mut rules = Ruleset::default().handle_access(handled)?.create()?;
+    for place in readable.iter().map(PathBuf::as_path).chain(writable.iter().copied()) {
+        rules = allow(rules, place, read)?;
+    }
+    for device in DEVICES.iter().chain([&KERNEL_LOG]) {
+        rules = allow(rules, Path::new(device), read)?;
+    }
+    enforced(rules)
 }
 
 /// Allows `access` below a place. One that is not there, or cannot be entered, needs no rule.

@@ -4,6 +4,7 @@ use std::{fs, io};
 
 use nix::sched::{CloneFlags, unshare};
 use rustix::{
+    mount::{MountPropagationFlags, mount_change},
     process::{getgid, getuid},
     thread::{CapabilitySet, CapabilitySets, configure_capability_in_ambient_set, set_capabilities},
 };
@@ -27,9 +28,15 @@ pub(super) fn enter(user: bool, network: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// Mounts, and names of the machine and of shared memory, of this process's own.
+/// Mounts of this process's own, of which others see no change.
 pub(super) fn own_mounts() -> io::Result<()> {
-    unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS)?;
+    unshare(CloneFlags::CLONE_NEWNS)?;
+    Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
+}
+
+/// Names of the machine and shared memory of this process's own.
+pub(super) fn own_names() -> io::Result<()> {
+    unshare(CloneFlags::CLONE_NEWIPC | CloneFlags::CLONE_NEWUTS)?;
     Ok(())
 }
 

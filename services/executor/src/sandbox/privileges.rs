@@ -17,6 +17,24 @@ pub(super) const NOBODY: u32 = 65534;
 /// What user 0 keeps to see the host: logs that belong to others, and the kernel's own.
 pub(super) const TO_READ: CapabilitySet = CapabilitySet::DAC_READ_SEARCH.union(CapabilitySet::SYSLOG);
 
+/// What user 0 keeps to change the machine: files, processes, users and the network. Not what would lead it to other
+/// processes' memory, to disks or into the kernel.
+pub(super) const TO_CHANGE: CapabilitySet = TO_READ
+    .union(CapabilitySet::AUDIT_WRITE)
+    .union(CapabilitySet::CHOWN)
+    .union(CapabilitySet::DAC_OVERRIDE)
+    .union(CapabilitySet::FOWNER)
+    .union(CapabilitySet::FSETID)
+    .union(CapabilitySet::KILL)
+    .union(CapabilitySet::LINUX_IMMUTABLE)
+    .union(CapabilitySet::NET_ADMIN)
+    .union(CapabilitySet::NET_BIND_SERVICE)
+    .union(CapabilitySet::NET_RAW)
+    .union(CapabilitySet::SETGID)
+    .union(CapabilitySet::SETUID)
+    .union(CapabilitySet::SYS_NICE)
+    .union(CapabilitySet::SYS_RESOURCE);
+
 /// Becomes a user that owns nothing, if this one is user 0.
 pub(super) fn become_nobody() -> io::Result<()> {
     let (uid, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));

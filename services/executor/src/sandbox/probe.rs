@@ -10,6 +10,10 @@ use super::{
 };
 use crate::{folder::Folder, scratch::Scratch};
 
+/// What keeps secrets from a command that may change the machine.
+const GUARDING: &[Layer] =
+    &[Layer::NoNewPrivileges, Layer::Capabilities, Layer::Seccomp, Layer::Landlock, Layer::Cgroup];
+
 /// Why an executor that must be confined does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum Unavailable {
@@ -150,7 +154,7 @@ impl Sandbox {
 
     /// Whether a gate is opened in a network of the command's own.
     pub(crate) fn separates_network(&self, view: View) -> bool {
-        view != View::Operator && self.0.available(view).contains(&Layer::Network)
+        view.isolates() && self.0.available(view).contains(&Layer::Network)
     }
 
     /// The layers of a command with this access.
@@ -241,19 +245,21 @@ impl Inner {
     fn available(&self, view: View) -> &Layers {
         match view {
             View::Private => &self.private,
-            View::Host | View::Operator => &self.host,
+            View::Host | View::Approved | View::Operator => &self.host,
         }
     }
 
     fn layers_for(&self, access: &Access) -> Layers {
         let mut layers = self.available(access.view).clone();
-        let mut without = |unwanted: &[Layer]| layers.retain(|layer| !unwanted.contains(layer));
-        if access.view == View::Operator {
-            return [Layer::NoNewPrivileges, Layer::Cgroup]
-                .into_iter()
-                .filter(|own| layers.contains(own))
-                .collect();
+        let only = |wanted: &[Layer]| wanted.iter().copied().filter(|own| layers.contains(own)).collect();
+        match access.view {
+            View::Private | View::Host => {}
+            // In a user namespace, every owner but one would look like nobody.
+            View::Approved if layers.contains(&Layer::UserNamespace) => return only(GUARDING),
+            View::Approved => return only(&[GUARDING, &[Layer::Root]].concat()),
+            View::Operator => return only(&[Layer::NoNewPrivileges, Layer::Cgroup]),
         }
+        let mut without = |unwanted: &[Layer]| layers.retain(|layer| !unwanted.contains(layer));
         // The host's sockets and routes are part of its view: there, sockets are refused instead.
         match (access.network, access.view) {
             (Network::Host, _) => without(&[Layer::Network, Layer::LandlockTcp]),

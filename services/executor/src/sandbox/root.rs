@@ -13,8 +13,7 @@ use std::{
 use rustix::{
     fs::{Mode, OFlags, open},
     mount::{
-        MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
-        mount_change, mount_move, unmount,
+        MountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_move, mount_remount, unmount,
     },
     process::{chdir, pivot_root},
 };
@@ -28,6 +27,8 @@ const WORK: &str = "/work";
 /// The devices of a command, and that there is one for the kernel's log.
 const DEVICES: &[&str] = &["null", "zero", "full", "random", "urandom", "tty"];
 const KERNEL_LOG: &str = "kmsg";
+/// What programs of a machine share with each other: memory, terminals, and the way to its log.
+const SHARED_DEVICES: &[&str] = &["shm", "pts", "log"];
 
 /// What a private tree has of the host's: programs, libraries, and what these need to work.
 const PRIVATE: &[&str] = &[
@@ -70,7 +71,8 @@ pub(super) fn private_sources() -> Vec<PathBuf> {
 
 /// Leaves the host's tree for a new one above `base`. Returns the private directory, which belongs to `owner`.
 pub(super) fn private(base: &Path, owner: u32, proc: bool, workspace: Option<&Path>) -> io::Result<PathBuf> {
-    own_mounts()?;
+    namespaces::own_mounts()?;
+    namespaces::own_names()?;
     let workspace = workspace.map(Kept::open).transpose()?;
     scratch(base, "mode=755")?;
     for source in private_sources() {
@@ -111,20 +113,19 @@ pub(super) fn host(
     hidden: &[PathBuf],
     workspace: Option<&Path>,
 ) -> io::Result<PathBuf> {
-    own_mounts()?;
+    namespaces::own_mounts()?;
+    namespaces::own_names()?;
     let workspace = workspace.map(Kept::open).transpose()?;
     scratch(base, "mode=755")?;
-    let (folder, file, devices) = (base.join("folder"), base.join("file"), base.join("dev"));
-    fs::DirBuilder::new().mode(0o000).create(&folder)?;
-    fs::OpenOptions::new().create_new(true).write(true).mode(0o000).open(&file)?;
-    let way = base.join("way");
+    let cover = Cover::make(base)?;
+    let (way, devices) = (base.join("way"), base.join("dev"));
     for place in hidden {
         let leads_there = workspace.as_ref().and_then(|kept| kept.path.strip_prefix(place).ok());
         if let Some(rest) = leads_there {
             fs::create_dir_all(way.join(rest))?;
             mount_bind(&way, place)?;
         } else {
-            unless_gone(cover(place, &folder, &file))?;
+            unless_gone(cover.put_over(place))?;
         }
     }
     fs::create_dir(&devices)?;
@@ -140,10 +141,55 @@ pub(super) fn host(
     Ok(base.to_owned())
 }
 
-/// Mounts over a place what nobody can read.
-fn cover(place: &Path, folder: &Path, file: &Path) -> io::Result<()> {
-    let cover = if fs::symlink_metadata(place)?.is_dir() { folder } else { file };
-    Ok(mount_bind(cover, place)?)
+/// Leaves the host's tree as it is, but for nothing at the `hidden` places, where nothing can be put either, and no
+/// devices that lead to memory or to disks. Returns the private directory, at `base`.
+pub(super) fn guarded(base: &Path, owner: u32, hidden: &[PathBuf]) -> io::Result<PathBuf> {
+    namespaces::own_mounts()?;
+    scratch(base, "mode=755")?;
+    let cover = Cover::make(base)?;
+    let devices = base.join("dev");
+    make_devices(&devices, &[DEVICES, &[KERNEL_LOG]].concat())?;
+    for shared in SHARED_DEVICES {
+        unless_gone(share(&Path::new("/dev").join(shared), &devices.join(shared)))?;
+    }
+    // Every mount that is made of it is read-only too.
+    mount_remount(base, MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID, c"")?;
+    for place in hidden {
+        unless_gone(cover.put_over(place))?;
+    }
+    mount_bind_recursive(&devices, "/dev")?;
+    make_work(base, owner)?;
+    chdir("/")?;
+    Ok(base.to_owned())
+}
+
+/// Shows a directory or a link of the host at another place.
+fn share(source: &Path, at: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(source)?.is_symlink() {
+        return symlink(fs::read_link(source)?, at);
+    }
+    fs::create_dir_all(at)?;
+    Ok(mount_bind(source, at)?)
+}
+
+/// What is mounted over secrets: nobody can read it.
+struct Cover {
+    folder: PathBuf,
+    file: PathBuf,
+}
+
+impl Cover {
+    fn make(base: &Path) -> io::Result<Self> {
+        let cover = Self { folder: base.join("folder"), file: base.join("file") };
+        fs::DirBuilder::new().mode(0o000).create(&cover.folder)?;
+        fs::OpenOptions::new().create_new(true).write(true).mode(0o000).open(&cover.file)?;
+        Ok(cover)
+    }
+
+    fn put_over(&self, place: &Path) -> io::Result<()> {
+        let cover = if fs::symlink_metadata(place)?.is_dir() { &self.folder } else { &self.file };
+        Ok(mount_bind(cover, place)?)
+    }
 }
 
 /// The host goes on meanwhile: what is not there any more needs nothing.
@@ -172,12 +218,6 @@ impl<'a> Kept<'a> {
 
 fn below(base: &Path, path: &Path) -> PathBuf {
     base.join(path.strip_prefix("/").unwrap_or(path))
-}
-
-/// Mounts of this process, of which others see no change.
-fn own_mounts() -> io::Result<()> {
-    namespaces::own_mounts()?;
-    Ok(mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?)
 }
 
 fn scratch(at: &Path, options: &str) -> io::Result<()> {

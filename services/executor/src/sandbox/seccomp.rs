@@ -8,7 +8,7 @@ use seccompiler::{
     apply_filter, sock_filter,
 };
 
-use super::Network;
+use super::{Access, Network, View};
 
 /// Refused whatever their arguments.
 const REFUSED: &[i64] = &[
@@ -110,9 +110,9 @@ pub(super) enum Error {
 }
 
 /// Filters all system calls of this process and its children from here on.
-pub(super) fn apply(network: Network, local_sockets: bool) -> Result<(), Error> {
+pub(super) fn apply(access: &Access) -> Result<(), Error> {
     apply_filter(&absent())?;
-    apply_filter(&refused(network, local_sockets)?)?;
+    apply_filter(&refused(access)?)?;
     Ok(())
 }
 
@@ -137,7 +137,8 @@ fn absent() -> Vec<sock_filter> {
     ]
 }
 
-fn refused(network: Network, local_sockets: bool) -> Result<BpfProgram, seccompiler::BackendError> {
+fn refused(access: &Access) -> Result<BpfProgram, seccompiler::BackendError> {
+    let network = access.network;
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
         REFUSED.iter().chain(REFUSED_HERE).map(|call| (*call, Vec::new())).collect();
     let mut when = |call: i64, conditions: Vec<SeccompCondition>| {
@@ -148,7 +149,7 @@ fn refused(network: Network, local_sockets: bool) -> Result<BpfProgram, seccompi
         when(libc::SYS_clone, vec![masked(0, bit, bit)?])?;
     }
     // Limits and priorities of other processes: 0 is the caller itself.
-    for (call, process) in OF_PROCESSES {
+    for (call, process) in OF_PROCESSES.iter().filter(|_| access.view.isolates()) {
         when(*call, vec![SeccompCondition::new(*process, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?])?;
     }
     // Devices; pipes, sockets and plain files may be made where files may.
@@ -166,7 +167,7 @@ fn refused(network: Network, local_sockets: bool) -> Result<BpfProgram, seccompi
     for action in [0, 1, 4, 5, 6, 7, 8] {
         when(libc::SYS_syslog, vec![equal(0, action)?])?;
     }
-    for conditions in sockets(network, local_sockets)? {
+    for conditions in sockets(access)? {
         when(libc::SYS_socket, conditions)?;
     }
     if network != Network::Host {
@@ -182,14 +183,15 @@ fn refused(network: Network, local_sockets: bool) -> Result<BpfProgram, seccompi
 
 /// The families of sockets that fail: all but those that are needed. Netlink shows the state of the network, and
 /// changes nothing without capabilities.
-fn sockets(
-    network: Network,
-    local_sockets: bool,
-) -> Result<Vec<Vec<SeccompCondition>>, seccompiler::BackendError> {
+fn sockets(access: &Access) -> Result<Vec<Vec<SeccompCondition>>, seccompiler::BackendError> {
+    let network = access.network;
     let internet = [libc::AF_INET, libc::AF_INET6];
     let mut allowed = vec![libc::AF_NETLINK];
-    if local_sockets || network == Network::Host {
+    if access.local_sockets || network == Network::Host {
         allowed.push(libc::AF_UNIX);
+    }
+    if access.view == View::Approved {
+        allowed.push(libc::AF_PACKET);
     }
     if network != Network::None {
         allowed.extend(internet);

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     policy::{Effect, Footprint, Judgement},
     process::{Outcome, Spec},
-    sandbox::{Access, Network},
+    sandbox::{Access, Network, View},
 };
 
 pub(super) const TOOLS: &[Tool] = &[Tool {
@@ -66,11 +66,11 @@ fn plan(settings: &Settings, arguments: &Arguments) -> Result<Plan, String> {
     Ok(Plan { description: command, effect, decision })
 }
 
-/// What a command needs. One that does more on this machine than read was allowed by the operator or by a person as
-/// it is. What changes clusters does so through the proxy.
+/// What a command needs. One that changes this machine was allowed to by the operator or by a person. What changes
+/// clusters does so through the proxy.
 fn access(settings: &Settings, footprint: &Footprint) -> Access {
-    if footprint.on_machine > Effect::Read {
-        return Access::default();
+    if footprint.on_machine > Effect::SensitiveRead {
+        return Access { view: View::Approved, ..Access::default() };
     }
     Access {
         view: settings.view,
