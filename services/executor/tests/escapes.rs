@@ -43,7 +43,7 @@ fn attempt(line: &str) -> Attempt<'_> {
         "private" => vec![Sight::Private],
         "both" => vec![Sight::Host, Sight::Private],
         "all" => vec![Sight::Host, Sight::Private, Sight::Approved],
-        other => panic!("{other}"),
+        other => unreachable!("{other}"),
     };
     Attempt {
         name,
