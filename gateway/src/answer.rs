@@ -10,7 +10,7 @@ use tonic::Status;
 use tracing::{Instrument as _, Span};
 
 use crate::{
-    following::Following,
+    following::{Following, RunEvents},
     problem::Problem,
     sse::{self, Frame},
     telemetry,
@@ -60,7 +60,7 @@ impl From<Interruption> for Problem {
             Interruption::Stopping(_) => Self::stopping(),
             Interruption::Lost(status) => status.into(),
             Interruption::Malformed(_) | Interruption::CutShort => {
-                Self::new(http::StatusCode::INTERNAL_SERVER_ERROR, &interruption.to_string())
+                Self::new(http::StatusCode::INTERNAL_SERVER_ERROR, interruption.to_string())
             }
         }
     }
@@ -80,7 +80,7 @@ pub(crate) enum Came {
 /// The answer to a question while it is given. Dropping it tells the agent that nobody listens.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    run: Following,
+    run: Following<RunEvents>,
     /// The last position that the client has seen.
     after: u64,
     /// Whether it comes back for what it has not seen.
@@ -94,7 +94,7 @@ pub(crate) struct Answer {
 impl Answer {
     /// The answer of a run, for a client that has come to it so.
     pub(crate) fn new(
-        run: Following,
+        run: Following<RunEvents>,
         came: Came,
         deadline: Instant,
         ending: CancellationToken,
@@ -123,7 +123,7 @@ impl Answer {
             return Ok(None);
         }
         let event = tokio::select! {
-            event = self.run.next() => event?,
+            event = self.run.next() => event.map_err(|why| why.map_or(Interruption::CutShort, Interruption::Lost))?,
             () = tokio::time::sleep_until(self.deadline) => return Err(Interruption::TooSlow),
             () = self.ending.cancelled() => return Err(Interruption::Stopping(self.place())),
         };

@@ -65,7 +65,7 @@ pub(crate) fn require(asker: &Asker, needed: Scope) -> Result<(), Problem> {
         return Ok(());
     }
     let why = format!("The API key lacks the permission {needed}");
-    Err(Problem::new(StatusCode::FORBIDDEN, &why))
+    Err(Problem::new(StatusCode::FORBIDDEN, why))
 }
 
 fn permitted(asker: Asker, request: &Request) -> Result<Asker, Problem> {

@@ -103,7 +103,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 async fn read_all(request: Request, room: &Room, limit: usize) -> Result<Body, Problem> {
     let too_large =
-        || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, &format!("The body is larger than {limit} bytes"));
+        || Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("The body is larger than {limit} bytes"));
     let announced =
         request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     let mut chunks = request.into_body().into_data_stream();

@@ -65,7 +65,7 @@ pub(crate) async fn ready(State(shared): State<Arc<Shared>>) -> Result<Response,
     match shared.readiness.of(&shared.upstream).await {
         Ok(models) => Ok(Json(Ready { status: "ready", models }).into_response()),
         Err(missing) => {
-            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, &format!("Service not ready: {missing}")))
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, format!("Service not ready: {missing}")))
         }
     }
 }

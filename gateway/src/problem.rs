@@ -32,8 +32,8 @@ struct Body<T> {
 
 impl Problem {
     /// An error that a text explains.
-    pub(crate) fn new(status: StatusCode, detail: &str) -> Self {
-        Self { status, detail: Detail::Text(detail.to_owned()), retry_after: None }
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        Self { status, detail: Detail::Text(detail.into()), retry_after: None }
     }
 
     /// An error that needs more than a text.
@@ -58,14 +58,6 @@ impl Problem {
         self.status
     }
 
-    /// What it says.
-    pub(crate) fn text(&self) -> &str {
-        match &self.detail {
-            Detail::Text(text) => text,
-            Detail::Json(json) => json.get(),
-        }
-    }
-
     /// When trying again may help.
     pub(crate) fn retries_after(&self) -> Option<Duration> {
         self.retry_after
@@ -81,7 +73,8 @@ impl Problem {
         Self { status, ..self }
     }
 
-    fn retry_after(self, wait: Duration) -> Self {
+    /// Says when trying again may help.
+    pub(crate) fn retry_after(self, wait: Duration) -> Self {
         Self { retry_after: Some(wait), ..self }
     }
 

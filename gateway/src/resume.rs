@@ -8,7 +8,7 @@ use crate::problem::Problem;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The longest key, in bytes.
-const LONGEST_KEY: usize = 255;
+pub(crate) const LONGEST_KEY: usize = 255;
 
 /// What a request says of an earlier one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,17 +28,8 @@ pub(crate) struct Cursor {
 
 impl Again {
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
-        let text = |name: HeaderName| match headers.get(&name).map(|value| value.to_str()) {
-            Some(Ok(text)) if !text.is_empty() => Ok(Some(text.to_owned())),
-            Some(Ok(_)) | None => Ok(None),
-            Some(Err(_)) => Err(bad(&format!("{name}: it is not ASCII text"))),
-        };
-        let cursor = text(LAST_EVENT_ID)?.map(|id| id.parse()).transpose()?;
-        let key = text(IDEMPOTENCY_KEY)?;
-        if key.as_ref().is_some_and(|key| key.len() > LONGEST_KEY) {
-            return Err(bad(&format!("{IDEMPOTENCY_KEY}: it is longer than {LONGEST_KEY} characters")));
-        }
-        Ok(Self { cursor, key })
+        let cursor = text(headers, &LAST_EVENT_ID)?.map(str::parse).transpose()?;
+        Ok(Self { cursor, key: idempotency_key(headers)? })
     }
 
     /// Makes a question the same question as an earlier one with the same key on the same route.
@@ -48,6 +39,23 @@ impl Again {
             chat.request_digest = grants::sha256(body);
         }
     }
+}
+
+/// What makes a repeated request the same request.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    match text(headers, &IDEMPOTENCY_KEY)? {
+        Some(key) if key.len() > LONGEST_KEY => {
+            Err(bad(format!("{IDEMPOTENCY_KEY}: it is longer than {LONGEST_KEY} characters")))
+        }
+        key => Ok(key.map(str::to_owned)),
+    }
+}
+
+/// What a header says, if anything.
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Problem> {
+    let text = headers.get(name).map(|value| value.to_str()).transpose();
+    let text = text.map_err(|_| bad(format!("{name}: it is not ASCII text")))?;
+    Ok(text.filter(|text| !text.is_empty()))
 }
 
 impl std::str::FromStr for Cursor {
@@ -64,7 +72,7 @@ impl std::str::FromStr for Cursor {
     }
 }
 
-fn bad(why: &str) -> Problem {
+fn bad(why: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, why)
 }
 

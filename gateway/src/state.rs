@@ -90,7 +90,7 @@ impl Shared {
         let permit = Arc::clone(&self.answers).try_acquire_owned().map_err(|_| Problem::overloaded())?;
         let deadline = Instant::now() + self.config.answer_deadline;
         let patience = self.config.agent_patience;
-        let run = Following::new(self.upstream.clone(), asker.caller.clone(), starting.await?, patience);
+        let run = Following::run(self.upstream.clone(), asker.caller.clone(), starting.await?, patience);
         Ok(Answer::new(run, came, deadline, self.ending.clone(), permit))
     }
 }

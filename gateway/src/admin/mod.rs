@@ -305,7 +305,7 @@ async fn read<T: DeserializeOwned + Default>(asked: Request, shared: &Shared) ->
         return Ok(T::default());
     }
     serde_json::from_slice(&body)
-        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, &format!("The body cannot be read: {error}")))
+        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("The body cannot be read: {error}")))
 }
 
 fn time(text: Option<String>) -> Result<Option<prost_types::Timestamp>, Problem> {
@@ -314,7 +314,7 @@ fn time(text: Option<String>) -> Result<Option<prost_types::Timestamp>, Problem>
 }
 
 fn query(which: Result<Query<Which>, QueryRejection>) -> Result<Which, Problem> {
-    let Query(which) = which.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, &error.body_text()))?;
+    let Query(which) = which.map_err(|error| Problem::new(StatusCode::BAD_REQUEST, error.body_text()))?;
     Ok(which)
 }
 

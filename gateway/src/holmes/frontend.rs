@@ -39,7 +39,7 @@ pub(super) fn check(tools: &[ClientTool], stream: bool) -> Result<(), Problem> {
                  'noop'",
                 tool.name
             );
-            Err(Problem::new(StatusCode::BAD_REQUEST, &text))
+            Err(Problem::new(StatusCode::BAD_REQUEST, text))
         }
         Some(_) | None => Ok(()),
     }

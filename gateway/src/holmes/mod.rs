@@ -103,7 +103,7 @@ async fn events(
     query: Result<Query<EventsQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let bad = |why: String| Problem::new(StatusCode::BAD_REQUEST, &why);
+    let bad = |why: String| Problem::new(StatusCode::BAD_REQUEST, why);
     let Path(run) = run.map_err(|error| bad(error.body_text()))?;
     let Query(EventsQuery { after }) = query.map_err(|error| bad(error.body_text()))?;
     // A browser that reconnects knows better than the address that it was given.

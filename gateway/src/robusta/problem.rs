@@ -42,7 +42,7 @@ impl From<Problem> for Failure {
 
 impl From<NothingWaits> for Failure {
     fn from(nothing: NothingWaits) -> Self {
-        Problem::new(StatusCode::BAD_REQUEST, &nothing.to_string()).into()
+        Problem::new(StatusCode::BAD_REQUEST, nothing.to_string()).into()
     }
 }
 

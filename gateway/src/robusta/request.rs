@@ -22,7 +22,7 @@ pub(super) struct About {
 /// What a body says of its cluster. The question is read once it is known that the key may be for that.
 pub(super) fn about(body: &[u8]) -> Result<About, Problem> {
     serde_json::from_slice(body)
-        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, &format!("The body cannot be read: {error}")))
+        .map_err(|error| Problem::new(StatusCode::BAD_REQUEST, format!("The body cannot be read: {error}")))
 }
 
 /// The question of a body, with its context.

@@ -13,14 +13,14 @@ use wire::session::{Agent, AgentSettings, CreateAgentRequest, get_agent_request:
 use super::{
     Sessions, capabilities,
     capabilities::Capability,
-    data, ids, key, last,
+    data, ids, last,
     object::Object,
     objects::{self, NAME},
     problem::Problem,
     query::Query,
     request::{self, Tool},
 };
-use crate::body;
+use crate::{body, resume::idempotency_key};
 
 /// The longest name.
 const LONGEST: usize = 128;
@@ -75,7 +75,7 @@ impl AgentBody {
 
 /// `POST /v1/agents`
 pub(super) async fn create(sessions: Sessions, request: Request) -> Result<Response, Problem> {
-    let (path, key) = (request.uri().path().to_owned(), key(request.headers())?);
+    let (path, key) = (request.uri().path().to_owned(), idempotency_key(request.headers())?);
     let body = body::read_json(request, &sessions.shared).await?;
     let asked: AgentBody = request::read(&body)?;
     super::only_harness(asked.harness_id.as_ref().or(asked.harness_name.as_ref()))?;

@@ -7,7 +7,7 @@
 //! * `stream`, `seats`: the event stream, and how many of them there may be; `events`: its polling twin
 //! * `approvals`: decisions about tool calls
 //! * `waiting`: a message whose answer is waited for
-//! * `upstream`, `watching`: the agent, and a session from whichever agent answers
+//! * `upstream`, `watching`: the agent, and what a reader follows there
 //! * `problem`, `ids`: errors, ids
 
 mod agents;
@@ -37,7 +37,7 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::{MethodRouter, get, post},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts};
+use http::{HeaderValue, StatusCode, header, request::Parts};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use wire::{
@@ -45,7 +45,13 @@ use wire::{
     session::{CreateSessionRequest, Cursor, PostMessageRequest, SessionSettings, cursor::Place},
 };
 
-use crate::{asker::Asker, auth::unknown, body, state::Shared};
+use crate::{
+    asker::Asker,
+    auth::unknown,
+    body,
+    resume::{LONGEST_KEY, idempotency_key},
+    state::Shared,
+};
 pub(crate) use events::TOTAL;
 use object::Object;
 use objects::NAME;
@@ -55,11 +61,7 @@ use request::{MessageBody, ResultsBody, SessionBody};
 pub(crate) use seats::Seats;
 use stream::Feed;
 pub(crate) use upstream::Sessions as Upstream;
-use watching::{Asked, Watching};
-
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The longest id that a client may give a message.
-const LONGEST_KEY: usize = 255;
+use watching::{SessionEvents, Watching};
 
 /// Both places where the protocol's clients look for it.
 const PREFIXES: [&str; 2] = ["/api/v1", "/v1"];
@@ -168,7 +170,7 @@ fn last(request: &Request) -> String {
 
 /// `POST /v1/sessions`
 async fn create(sessions: Sessions, request: Request) -> Result<Response, Problem> {
-    let (path, key) = (request.uri().path().to_owned(), key(request.headers())?);
+    let (path, key) = (request.uri().path().to_owned(), idempotency_key(request.headers())?);
     let body = body::read_json(request, &sessions.shared).await?;
     let asked: SessionBody = request::read(&body)?;
     let agent_id = sessions.agent_id(asked.agent_id.as_ref().or(asked.agent_name.as_ref())).await?;
@@ -195,14 +197,6 @@ fn only_harness(asked: Option<&String>) -> Result<(), Problem> {
     match asked {
         Some(asked) if asked != wire::HARNESS_ID && asked != NAME => Err(Problem::missing("harness", asked)),
         Some(_) | None => Ok(()),
-    }
-}
-
-fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    match headers.get(IDEMPOTENCY_KEY).map(|key| key.to_str()) {
-        None => Ok(None),
-        Some(Ok(key)) if key.len() <= LONGEST_KEY => Ok(Some(key.to_owned()).filter(|key| !key.is_empty())),
-        Some(_) => Err(Problem::bad(format!("Idempotency-Key: at most {LONGEST_KEY} ASCII characters"))),
     }
 }
 
@@ -251,7 +245,7 @@ async fn messages(sessions: Sessions, request: Request) -> Result<Json<Value>, P
 /// `POST /v1/sessions/{id}/messages`
 async fn say(sessions: Sessions, request: Request) -> Result<Response, Problem> {
     let (id, query) = (ids_of(&request)?, Query::parse(request.uri().query()));
-    let key = key(request.headers())?;
+    let key = idempotency_key(request.headers())?;
     let waits = query.flag("wait")? == Some(true);
     let time = waiting::time(query.number("timeout_ms")?);
     let body = body::read_json(request, &sessions.shared).await?;
@@ -283,10 +277,10 @@ async fn watch(sessions: Sessions, request: Request) -> Result<Response, Problem
         // A place, so that no agent that is lost takes what comes with it.
         None => sessions.present(&id).await?,
     };
-    let asked = Asked { caller: sessions.caller(), session: id, cursor, filter, until };
-    let agent = sessions.upstream().clone();
+    let (agent, caller) = (sessions.upstream().clone(), sessions.caller());
+    let wanted = SessionEvents { agent, caller, session: id, cursor, filter, until };
     let feed = Feed {
-        events: Watching::begin(agent, asked, shared.config.agent_patience).await?,
+        events: Watching::begin(wanted, shared.config.agent_patience).await?,
         until,
         heartbeat: shared.config.heartbeat,
         stopping: shared.stopping.clone(),

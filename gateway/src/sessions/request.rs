@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use domain::Image;
+use domain::{Effort, Image};
 use http::StatusCode;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error},
+};
 use serde_json::{Map, Value};
 use wire::{
     agent::ClientTool,
@@ -157,32 +160,14 @@ struct ControlsBody {
 
 #[derive(Debug, Deserialize)]
 struct Reasoning {
+    #[serde(default, deserialize_with = "effort")]
     effort: Option<Effort>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Effort {
-    None,
-    Minimal,
-    Low,
-    Medium,
-    High,
-    #[serde(alias = "max")]
-    XHigh,
-}
-
-impl From<Effort> for domain::Effort {
-    fn from(effort: Effort) -> Self {
-        match effort {
-            Effort::None => Self::None,
-            Effort::Minimal => Self::Minimal,
-            Effort::Low => Self::Low,
-            Effort::Medium => Self::Medium,
-            Effort::High => Self::High,
-            Effort::XHigh => Self::Highest,
-        }
-    }
+fn effort<'a, D: Deserializer<'a>>(field: D) -> Result<Option<Effort>, D::Error> {
+    let Some(name) = Option::<String>::deserialize(field)? else { return Ok(None) };
+    let effort = if name == "max" { Some(Effort::Highest) } else { Effort::named(&name) };
+    effort.map(Some).ok_or_else(|| Error::custom(format!("effort: there is none of the name `{name}`")))
 }
 
 #[derive(Debug, Deserialize)]
@@ -274,7 +259,7 @@ impl ControlsBody {
             reasoning_effort: self
                 .reasoning
                 .and_then(|reasoning| reasoning.effort)
-                .map(|effort| domain::Effort::from(effort).name().to_owned()),
+                .map(|effort| effort.name().to_owned()),
             locale: self.locale,
             error_disclosure: disclosure.map(str::to_owned),
             hints_json: self.hints.map(|hints| Value::Object(hints).to_string()),

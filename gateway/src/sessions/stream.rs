@@ -75,8 +75,8 @@ impl Feed {
             () = self.stopping.cancelled() => Next::End("shutdown"),
             () = sleep_until(self.until) => Next::End("connection_cycle"),
             event = timeout(self.heartbeat, self.events.next()) => match event {
-                Ok(Some(event)) => Next::Event(Box::new(event)),
-                Ok(None) => Next::Lost,
+                Ok(Ok(event)) => Next::Event(Box::new(event)),
+                Ok(Err(_)) => Next::Lost,
                 Err(_) => Next::Silence,
             },
         }

@@ -16,7 +16,7 @@ use super::{
     object::Object,
     objects, parts,
     problem::Problem,
-    watching::{Asked, Watching},
+    watching::{SessionEvents, Watching},
 };
 
 /// How long an answer is waited for, unless the client says how long; and the longest time that it may say.
@@ -81,16 +81,15 @@ impl Sessions {
             ["output.message.completed", "turn.failed", "turn.cancelled", "turn.sealed", "session.idled"];
         let types = names.map(str::to_owned).to_vec();
         let filter = Filter { types, ..Filter::default() };
-        let (caller, agent, patience) =
-            (self.caller(), self.upstream().clone(), self.shared.config.agent_patience);
-        let asked = Asked { caller, session: session.to_owned(), cursor, filter, until };
-        let mut events = Watching::begin(agent, asked, patience).await?;
+        let (agent, caller, session_id) = (self.upstream().clone(), self.caller(), session.to_owned());
+        let wanted = SessionEvents { agent, caller, session: session_id, cursor, filter, until };
+        let mut events = Watching::begin_patiently(wanted, self.shared.config.agent_patience).await?;
         let (turn, mut outcome) = (posted.turn_id.clone(), Outcome::default());
         let message = objects::posted(session, posted);
         while !outcome.over {
             match timeout_at(until, events.next()).await {
-                Ok(Some(event)) => outcome.see(event, &turn),
-                Ok(None) | Err(_) => break,
+                Ok(Ok(event)) => outcome.see(event, &turn),
+                Ok(Err(_)) | Err(_) => break,
             }
         }
         if outcome.over {

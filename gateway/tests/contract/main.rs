@@ -13,6 +13,7 @@ mod harness_relay;
 mod older;
 mod resume;
 mod routes;
+mod sessions;
 mod sizes;
 mod streams;
 mod traces;

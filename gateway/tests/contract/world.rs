@@ -34,10 +34,15 @@ impl World {
     }
 
     pub(crate) async fn with(config: Config, agent: Stage) -> Self {
+        Self::before(agent.open().await, config, agent).await
+    }
+
+    /// A gateway in front of whatever a transport leads to.
+    pub(crate) async fn before(transport: wire::Transport, config: Config, agent: Stage) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let shutdown = CancellationToken::new();
-        let gateway = Gateway::new(config, agent.open().await);
+        let gateway = Gateway::new(config, transport);
         let serving = tokio::spawn(gateway.serve(listener, shutdown.clone()));
         let client = reqwest::Client::builder().timeout(DEADLINE).build().unwrap();
         Self { address, agent, shutdown, serving, client }

@@ -40,7 +40,7 @@ pub(super) enum Refused {
 
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, &format!("prompt_template: {refused}"))
+        Self::new(StatusCode::BAD_REQUEST, format!("prompt_template: {refused}"))
     }
 }
 
