@@ -1,6 +1,6 @@
 //! Domain events in, events of the dialect out: at most one for each, and without any I/O.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use domain::{
     AgentId, Approval, AssistantMessage, CallId, CompactionDone, CompactionStarted, ContextSize, EventKind,
@@ -290,13 +290,8 @@ fn params(call: &ToolCall) -> Box<RawValue> {
 
 fn failed(code: FailureCode, message: String) -> Event {
     match code {
-        FailureCode::RateLimited { .. } | FailureCode::QuotaExhausted => Event::Error(ErrorEvent {
-            description: message,
-            error_code: RATE_LIMITED,
-            msg: "Rate limit exceeded".to_owned(),
-            success: false,
-            status: StatusCode::TOO_MANY_REQUESTS,
-        }),
+        FailureCode::RateLimited { retry_after } => rate_limited(message, retry_after),
+        FailureCode::QuotaExhausted => rate_limited(message, None),
         FailureCode::Unauthenticated => error(StatusCode::UNAUTHORIZED, message),
         FailureCode::ContextTooLong => error(StatusCode::PAYLOAD_TOO_LARGE, message),
         FailureCode::Rejected
@@ -307,6 +302,17 @@ fn failed(code: FailureCode, message: String) -> Event {
     }
 }
 
+fn rate_limited(description: String, retry_after: Option<Duration>) -> Event {
+    Event::Error(ErrorEvent {
+        description,
+        error_code: RATE_LIMITED,
+        msg: "Rate limit exceeded".to_owned(),
+        success: false,
+        status: StatusCode::TOO_MANY_REQUESTS,
+        retry_after,
+    })
+}
+
 pub(super) fn error(status: StatusCode, text: String) -> Event {
     Event::Error(ErrorEvent {
         description: text.clone(),
@@ -314,5 +320,6 @@ pub(super) fn error(status: StatusCode, text: String) -> Event {
         msg: text,
         success: false,
         status,
+        retry_after: None,
     })
 }

@@ -1,5 +1,7 @@
 //! The events of the dialect, field by field.
 
+use std::time::Duration;
+
 use domain::{Approval, ContextSize, Image, RunStarted, ToolCall, ToolStatus, Totals, UsageReported, tokens};
 use http::StatusCode;
 use serde::Serialize;
@@ -231,6 +233,9 @@ pub(crate) struct ErrorEvent {
     /// Of an answer that is not streamed.
     #[serde(skip)]
     pub(crate) status: StatusCode,
+    /// When trying again may help, likewise.
+    #[serde(skip)]
+    pub(crate) retry_after: Option<Duration>,
 }
 
 /// Something that a client may offer as the next question.

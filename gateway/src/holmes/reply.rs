@@ -56,7 +56,13 @@ pub(crate) async fn gather(
         match encoder.encode(event) {
             Some(Event::ToolCallingResult(result)) => tool_calls.push(*result),
             Some(Event::AiAnswerEnd(end)) => return Ok((End::Answered(end), tool_calls)),
-            Some(Event::Error(error)) => return Err(Problem::new(error.status, &error.description)),
+            Some(Event::Error(error)) => {
+                let problem = Problem::new(error.status, error.description);
+                return Err(match error.retry_after {
+                    Some(wait) => problem.retry_after(wait),
+                    None => problem,
+                });
+            }
             Some(Event::ApprovalRequired(waits)) => return Ok((End::Waits(waits), tool_calls)),
             Some(
                 Event::StartToolCalling(_)

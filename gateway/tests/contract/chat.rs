@@ -1,6 +1,6 @@
 //! What clients of the HolmesGPT dialect get for a run.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use domain::{AgentId, EventKind, FailureCode, Gate, Message, Role, Run, RunStarted, ToolResult};
 use gateway::Config;
@@ -165,6 +165,20 @@ async fn failures_have_a_code_in_streams_and_a_status_elsewhere() {
         let data = data.strip_suffix("\nid: run-1:2\n\n").expect(&text);
         let error = json!({"description": description, "error_code": code, "msg": msg, "success": false});
         assert_eq!(serde_json::from_str::<Value>(data).unwrap(), error, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_provider_that_says_when_to_come_back_is_heard() {
+    for (retry_after, header_says) in [(Some(Duration::from_secs(17)), Some("17")), (None, None)] {
+        let failed = EventKind::RunFailed {
+            code: FailureCode::RateLimited { retry_after },
+            message: "slow down".to_owned(),
+        };
+        let world = World::new(Config::default(), Act::Play(vec![started(Vec::new()), failed])).await;
+        let response = world.ask(r#"{"ask": "x"}"#).send().await.unwrap();
+        assert_eq!(response.status(), 429);
+        assert_eq!(header(&response, "retry-after"), header_says);
     }
 }
 
