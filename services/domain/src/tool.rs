@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{CallId, Document, Image, RunId};
+use crate::{CallId, Document, Image, RunId, ToolCall};
 
 /// What an executor is called by its operator, such as `cluster` = `prod`.
 pub type Labels = BTreeMap<String, String>;
@@ -20,6 +20,14 @@ pub struct ToolPlan {
     pub cluster: Option<String>,
     /// Whether it may run.
     pub verdict: ToolVerdict,
+}
+
+impl ToolPlan {
+    /// What an agent says of a call that no executor has to do with.
+    pub fn own(call: &ToolCall, description: String, toolset: Option<&str>, verdict: ToolVerdict) -> Self {
+        let (call, toolset) = (call.id.clone(), toolset.map(str::to_owned));
+        Self { call, description, toolset, cluster: None, verdict }
+    }
 }
 
 /// Whether a call may run.

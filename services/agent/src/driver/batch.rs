@@ -1,22 +1,39 @@
 //! Events that share a publication.
 
-use domain::{AgentId, EventKind, Move};
+use domain::{AgentId, Event, EventKind, Move, RunId, Timestamp};
+use runtime::clock;
 
 /// An event that is to be published.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
-    pub(super) agent: AgentId,
-    pub(super) parent: Option<AgentId>,
+pub(crate) struct Entry {
+    agent: AgentId,
+    parent: Option<AgentId>,
     pub(super) kind: EventKind,
 }
 
 impl Entry {
+    /// An event of the agent that answers.
+    pub(crate) fn main(kind: EventKind) -> Self {
+        Self { agent: AgentId::main(), parent: None, kind }
+    }
+
     /// The events of a move, which keeps its effects.
-    pub(super) fn of(of: &mut Move) -> Vec<Self> {
+    pub(crate) fn of(of: &mut Move) -> Vec<Self> {
         let Move { agent, parent, step } = of;
         let events = std::mem::take(&mut step.events).into_iter();
         events.map(|kind| Self { agent: agent.clone(), parent: parent.clone(), kind }).collect()
     }
+}
+
+/// The events that follow a position of a run's log.
+pub(crate) fn stamped(run: &RunId, after: u64, entries: impl IntoIterator<Item = Entry>) -> Vec<Event> {
+    let time = Timestamp(clock::unix_nanos());
+    let placed = entries.into_iter().zip(after.saturating_add(1)..);
+    let stamp = |(Entry { agent, parent, kind }, position)| {
+        let run = run.clone();
+        Event { run, position, time, agent, parent, kind }
+    };
+    placed.map(stamp).collect()
 }
 
 /// Joins deltas that follow each other: what arrived together is one event.

@@ -14,21 +14,20 @@ mod work;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use domain::{
-    AgentId, Before, Effect, Event, Family, Input, LogId, Message, MessageId, Move, Outcome, Permission,
-    Role, Run, RunStarted, SummaryRequest, Timestamp, ToolCall, Totals,
+    AgentId, Before, Effect, Family, Input, LogId, Message, MessageId, Move, Outcome, Permission, Role, Run,
+    RunStarted, SummaryRequest, ToolCall, Totals,
 };
 use model::{Model, ToolSpec};
-use runtime::clock;
 use store::{Batch, Lease, Spent, Store};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tracing::Instrument as _;
 
-use batch::Entry;
 use code::{Allowed, Code};
 use inputs::{Heard, Inputs};
 use work::Work;
 
+pub(crate) use batch::{Entry, stamped};
 pub(crate) use form::Form;
 
 use crate::{
@@ -261,20 +260,7 @@ impl Driver {
         if entries.is_empty() {
             return Ok(());
         }
-        let time = Timestamp(clock::unix_nanos());
-        let run = &self.setup.context.run;
-        let events: Vec<_> = entries
-            .into_iter()
-            .zip(self.position + 1..)
-            .map(|(Entry { agent, parent, kind }, position)| Event {
-                run: run.clone(),
-                position,
-                time,
-                agent,
-                parent,
-                kind,
-            })
-            .collect();
+        let events = stamped(&self.setup.context.run, self.position, entries);
         let last = self.position + events.len() as u64;
         let totals = self.family.main().totals_of_all();
         let batch = Batch::new(self.position, events).taking(self.mail.taken());

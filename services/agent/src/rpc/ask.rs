@@ -180,7 +180,7 @@ fn brought(results: Vec<ClientResult>, decisions: Vec<wire::agent::Decision>) ->
 }
 
 /// Keys are unique within an account; what else tells requests apart is part of the key.
-fn idempotency(account: &str, key: String, digest: &[u8]) -> Result<Option<Idempotency>, Status> {
+pub(super) fn idempotency(account: &str, key: String, digest: &[u8]) -> Result<Option<Idempotency>, Status> {
     if key.is_empty() {
         return Ok(None);
     }

@@ -3,7 +3,6 @@
 use std::{num::NonZeroUsize, sync::Arc};
 
 use futures_util::{TryStreamExt as _, stream::BoxStream};
-use store::Idempotency;
 use tonic::{Request, Response, Status};
 use wire::session::{
     CancelTurnRequest, CancelTurnResponse, CreateAgentRequest, CreateAgentResponse, CreateSessionRequest,
@@ -19,7 +18,7 @@ use wire::session::{
 
 use wire::agent::Caller;
 
-use super::{account, received, span, unavailable};
+use super::{account, ask::idempotency, received, span, unavailable};
 use crate::sessions::{
     Error, Refused, Sessions,
     read::{Range, Unreadable},
@@ -101,16 +100,6 @@ impl From<NoFilter> for Status {
 fn limit(asked: u32, usual: u32) -> NonZeroUsize {
     let limit = if asked == 0 { usual } else { asked.min(MOST) };
     NonZeroUsize::new(limit as usize).unwrap_or(NonZeroUsize::MIN)
-}
-
-/// Keys are unique within an account.
-fn idempotency(account: &str, key: String, digest: &[u8]) -> Result<Option<Idempotency>, Status> {
-    if key.is_empty() {
-        return Ok(None);
-    }
-    let digest =
-        digest.try_into().map_err(|_| Status::invalid_argument("request_digest: it must have 32 bytes"))?;
-    Ok(Some(Idempotency { scope: account.to_owned(), key, digest }))
 }
 
 #[tonic::async_trait]

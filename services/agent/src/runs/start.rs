@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::{
-    AgentId, ContextSize, Event, EventKind, Family, LogId, Message, Part, Role, Run, RunId, RunSetup,
-    RunStarted, Timestamp, ToolBrief, ToolProfile, tokens,
+    ContextSize, Event, EventKind, Family, LogId, Message, Part, Role, Run, RunId, RunSetup, RunStarted,
+    ToolBrief, ToolProfile, tokens,
 };
 use model::{Model, ToolSpec};
 use runtime::clock;
@@ -19,7 +19,7 @@ use super::{
     open_calls::{self, Settled},
 };
 use crate::{
-    driver::{Driver, Setup},
+    driver::{Driver, Entry, Setup, stamped},
     prompt::{
         Prompt,
         rlm::{self, About},
@@ -29,6 +29,15 @@ use crate::{
 
 /// Characters of a tool's description that the log of a run keeps.
 const BRIEF: usize = 200;
+
+/// What a run works with.
+struct Equipment {
+    model: Arc<dyn Model>,
+    tools: Tools,
+    offer: Offer,
+    /// Where each call chooses its cluster, the names of all.
+    clusters: Vec<String>,
+}
 
 impl Runs {
     /// Starts a run and begins to read it. What has begun is never left half-way: to the run, a caller who leaves
@@ -51,55 +60,105 @@ impl Runs {
         }
         let model = self.models.get(question.model.as_deref())?;
         self.check_sight(&*model, &question)?;
-        let settled = open_calls::settle(&question.history, &question.brought);
-        let asks = |message: &Message| matches!(message.role, Role::User | Role::Tool);
-        let is_asked = !question.text.is_empty() || question.history.last().is_some_and(asks);
-        if !is_asked && settled.is_empty() {
-            return Err(Refusal::NothingToDo);
-        }
+        let settled = to_do(&question)?;
         question.limits = self.within_budget(&question.account, question.limits).await?;
-        let (tools, clusters) = self.reached(&mut question)?;
+        let equipment = self.equip(&mut question, model).await?;
+        let id = RunId::new(format!("run_{}", Uuid::now_v7().simple()));
+        let cancel = self.closing.child_token();
+        let name = &equipment.model.info().name;
+        let progress = Arc::new(Progress::new(id.clone(), &question, name, cancel.clone()));
+        let seat = self.table.admit(&progress, self.most())?;
+
+        let context = self.context(&mut question, &settled, &progress);
+        let Equipment { tools, offer, .. } = &equipment;
+        if let Some(wanted) = &question.alert_history {
+            question.files.push(tools.alert_history(wanted, offer, &context).await);
+        }
+        let started = self.started(&question, &equipment, &context);
+        let start = RunStarted { messages: Vec::new(), ..started.clone() };
+        let taker = decided::taker(&id, question.idempotency.as_ref());
+        let mut events = vec![EventKind::RunStarted(started)];
+        for settled in settled {
+            events.push(self.settled(settled, &taker, tools, &context).await?);
+        }
+        let (position, mut run) = (events.len() as u64, Run::new(question.limits));
+        events.iter().for_each(|event| run.apply(event));
+        let events = stamped(&id, 0, events.into_iter().map(Entry::main));
+        let lease = match self.create(&progress, question.idempotency.take(), events).await? {
+            Creation::New(lease) => lease,
+            Creation::Existing(log) => return self.attach(&log, &context.account).await,
+            Creation::Mismatch(_) => return Err(Refusal::OtherRequest),
+        };
+        let Equipment { model, tools, offer, .. } = equipment;
+        let setup = Setup {
+            log: self.log(),
+            lease,
+            tools,
+            specs: Arc::clone(&offer.specs),
+            summarizers: self.summarizers(&offer),
+            system: start.setup.system.clone(),
+            form: question.form,
+            context,
+            model,
+            start,
+            wall_time: question.limits.wall_time,
+            cancel,
+            progress: Arc::clone(&progress),
+        };
+        let reader = self.read_here(Arc::clone(&progress));
+        let mut driver = Driver::new(setup, Family::new(run, question.subagents), position);
+        if let Some((_, input)) = question.rlm {
+            driver = driver.with_input(self.keep_input(LogId::from(&id), input.into()).await);
+        }
+        self.spawn(driver, progress, seat);
+        Ok(Reading::Here(reader))
+    }
+
+    /// What a run works with, its own share of it.
+    async fn equip(&self, question: &mut Question, model: Arc<dyn Model>) -> Result<Equipment, Refusal> {
+        let (tools, clusters) = self.reached(question)?;
         let offer = tools.offer(question.profile).await?;
         let result_tokens = self.tool_result_tokens(model.info().context_window);
         let (tools, offer) =
             tools.for_run(question.client_tools.clone(), offer, result_tokens, question.subagents)?;
-        let id = RunId::new(format!("run_{}", Uuid::now_v7().simple()));
-        let cancel = self.closing.child_token();
-        let progress = Arc::new(Progress::new(id.clone(), &question, &model.info().name, cancel.clone()));
-        let seat = self.table.admit(&progress, self.most())?;
+        Ok(Equipment { model, tools, offer, clusters })
+    }
 
-        let limits = question.limits;
-        let context = Context {
-            run: id.clone(),
+    /// On whose behalf its tools are called. What only they need is taken out of the question.
+    fn context(&self, question: &mut Question, settled: &[Settled], progress: &Progress) -> Context {
+        let session = std::mem::take(&mut question.session);
+        Context {
+            run: progress.id.clone(),
             account: question.account.clone(),
             principal: question.principal.clone(),
-            session: Some(std::mem::take(&mut question.session))
-                .filter(|session| !session.is_empty())
-                .unwrap_or_else(|| own_session(question.profile, &id)),
+            session: match session.is_empty() {
+                true => own_session(question.profile, &progress.id),
+                false => session,
+            },
             profile: question.profile,
-            standing: standing(std::mem::take(&mut question.standing), &settled),
+            standing: standing(std::mem::take(&mut question.standing), settled),
             headers: std::mem::take(&mut question.headers),
             follows_runbook: false,
             rules: Rules::new(question.permissions.clone()),
             home: Home::at(std::mem::take(&mut question.home)),
-            deadline: Instant::now() + limits.wall_time + limits.answer_time,
+            deadline: Instant::now() + question.limits.wall_time + question.limits.answer_time,
             audience: progress.audience(),
             leaving: self.leaving.child_token(),
-        };
-        if let Some(wanted) = &question.alert_history {
-            question.files.push(tools.alert_history(wanted, &offer, &context).await);
         }
+    }
+
+    /// How the run begins: what the model is told, and everything that whoever takes the run over must know.
+    fn started(&self, question: &Question, equipment: &Equipment, context: &Context) -> RunStarted {
+        let named = Some(question.cluster.as_str()).filter(|named| !named.is_empty());
         let matching = match question.sections.offer_runbooks() {
             true => self.config.runbooks.matching(&question.text),
             false => Vec::new(),
         };
         let prompt = Prompt {
             sections: &question.sections,
-            cluster_name: Some(question.cluster.as_str())
-                .filter(|named| !named.is_empty())
-                .or(self.config.cluster_name.as_deref()),
-            clusters: &clusters,
-            offer: &offer,
+            cluster_name: named.or(self.config.cluster_name.as_deref()),
+            clusters: &equipment.clusters,
+            offer: &equipment.offer,
             runbooks: &self.config.runbooks,
             matching: &matching,
             addition: &question.additional_system_prompt,
@@ -111,45 +170,7 @@ impl Runs {
             Some(_) => rlm::system(&question.additional_system_prompt),
             None => prompt.system(),
         };
-        let started = started(&question, clusters.clone(), &*model, &prompt, &system, &context);
-        let start = RunStarted { messages: Vec::new(), ..started.clone() };
-        let mut run = Run::new(question.limits);
-        let mut events = vec![EventKind::RunStarted(started)];
-        let taker = decided::taker(&id, question.idempotency.as_ref());
-        for settled in settled {
-            events.push(self.settled(settled, &taker, &tools, &context).await?);
-        }
-        events.iter().for_each(|event| run.apply(event));
-        let position = events.len() as u64;
-        let lease = match self.create(&progress, question.idempotency.take(), stamped(&id, 0, events)).await?
-        {
-            Creation::New(lease) => lease,
-            Creation::Existing(log) => return self.attach(&log, &context.account).await,
-            Creation::Mismatch(_) => return Err(Refusal::OtherRequest),
-        };
-        let setup = Setup {
-            log: self.log(),
-            lease,
-            tools,
-            specs: Arc::clone(&offer.specs),
-            summarizers: self.summarizers(&offer),
-            system,
-            form: question.form,
-            context,
-            model,
-            start,
-            wall_time: limits.wall_time,
-            cancel,
-            progress: Arc::clone(&progress),
-        };
-        let reader = self.read_here(Arc::clone(&progress));
-        let family = Family::new(run, question.subagents);
-        let mut driver = Driver::new(setup, family, position);
-        if let Some((_, input)) = question.rlm {
-            driver = driver.with_input(self.keep_input(LogId::from(&id), input.into()).await);
-        }
-        self.spawn(driver, progress, seat);
-        Ok(Reading::Here(reader))
+        started(question, equipment, &prompt, system, context)
     }
 
     /// The tools of the clusters that a question is about, and their names where each call chooses among them. What is
@@ -226,12 +247,19 @@ impl Runs {
     }
 }
 
+/// The calls that the client settles. Where there are none, something must be asked.
+fn to_do(question: &Question) -> Result<Vec<Settled>, Refusal> {
+    let settled = open_calls::settle(&question.history, &question.brought);
+    let asks = |message: &Message| matches!(message.role, Role::User | Role::Tool);
+    let is_asked = !question.text.is_empty() || question.history.last().is_some_and(asks);
+    if is_asked || !settled.is_empty() { Ok(settled) } else { Err(Refusal::NothingToDo) }
+}
+
 fn started(
     question: &Question,
-    clusters: Vec<String>,
-    model: &dyn Model,
+    equipment: &Equipment,
     prompt: &Prompt<'_>,
-    system: &str,
+    system: String,
     context: &Context,
 ) -> RunStarted {
     let mut messages = question.history.clone();
@@ -247,12 +275,13 @@ fn started(
             + tokens::of_text(&spec.parameters.to_string())
     });
     let overhead = ContextSize {
-        system: tokens::of_text(system),
+        system: tokens::of_text(&system),
         tool_schemas: schemas.sum(),
         ..ContextSize::default()
     };
+    let info = equipment.model.info();
     RunStarted {
-        model: model.info().name.clone(),
+        model: info.name.clone(),
         messages,
         overhead,
         structured: question.form.as_ref().is_some_and(|form| form.strict),
@@ -265,7 +294,7 @@ fn started(
         call: None,
         question: None,
         setup: Box::new(RunSetup {
-            system: system.to_owned(),
+            system,
             response_format: question.form.as_ref().map(|form| form.format.to_string()).unwrap_or_default(),
             limits: question.limits,
             session: context.session.clone(),
@@ -275,15 +304,15 @@ fn started(
             home: context.home.instance(),
             cluster: question.cluster.clone(),
             labels: question.labels.clone(),
-            clusters,
+            clusters: equipment.clusters.clone(),
             standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
             keeper: question.keeper.clone(),
             permissions: question.permissions.clone(),
             effort: question.effort,
             tools: if question.keeper.is_empty() { Vec::new() } else { briefs(prompt.offer) },
         }),
-        context_window: model.info().context_window,
-        max_output_tokens: model.info().max_output_tokens,
+        context_window: info.context_window,
+        max_output_tokens: info.max_output_tokens,
         account: question.account.clone(),
         principal: question.principal.clone(),
     }
@@ -319,14 +348,4 @@ fn standing(before: Vec<Bytes>, settled: &[Settled]) -> Arc<[Bytes]> {
         Settled::Resolved(_) => &[],
     });
     before.into_iter().chain(new.map(|grant| Bytes::copy_from_slice(grant))).collect()
-}
-
-/// Events that follow a position of a run's log.
-fn stamped(run: &RunId, after: u64, kinds: Vec<EventKind>) -> Vec<Event> {
-    let time = Timestamp(clock::unix_nanos());
-    let stamped = kinds.into_iter().zip(after.saturating_add(1)..).map(|(kind, position)| {
-        let agent = AgentId::main();
-        Event { run: run.clone(), position, time, agent, parent: None, kind }
-    });
-    stamped.collect()
 }

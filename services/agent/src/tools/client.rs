@@ -69,13 +69,7 @@ impl ClientTools {
             Some(ClientToolMode::Pause) => ToolVerdict::AskClient,
             Some(ClientToolMode::Noop(_)) | None => ToolVerdict::Allow,
         };
-        ToolPlan {
-            call: call.id.clone(),
-            description: format!("Frontend tool: {}", call.name),
-            toolset: None,
-            cluster: None,
-            verdict,
-        }
+        ToolPlan::own(call, format!("Frontend tool: {}", call.name), None, verdict)
     }
 
     pub(super) fn run(&self, call: &ToolCall) -> ToolResult {

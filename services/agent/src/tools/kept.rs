@@ -84,13 +84,7 @@ impl KeptResults {
             }
             Err(why) => ("Read a result".to_owned(), ToolVerdict::Refuse(why)),
         };
-        ToolPlan {
-            call: call.id.clone(),
-            description,
-            toolset: Some(TOOLSET.to_owned()),
-            cluster: None,
-            verdict,
-        }
+        ToolPlan::own(call, description, Some(TOOLSET), verdict)
     }
 
     pub(super) fn run(&self, call: &ToolCall) -> ToolResult {

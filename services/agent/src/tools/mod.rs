@@ -228,15 +228,7 @@ impl Tools {
         let judged = join_all(calls.iter().map(async |call| {
             if context.profile == ToolProfile::Rlm && call.name != code::REPL {
                 let why = format!("There is no tool `{}`: write code for `{}`.", call.name, code::REPL);
-                let (description, toolset) = (String::new(), None);
-                let verdict = ToolVerdict::Refuse(why);
-                Judged::harmless(ToolPlan {
-                    call: call.id.clone(),
-                    description,
-                    toolset,
-                    cluster: None,
-                    verdict,
-                })
+                Judged::harmless(ToolPlan::own(call, String::new(), None, ToolVerdict::Refuse(why)))
             } else if self.agents.owns(&call.name) {
                 Judged::harmless(self.agents.plan(call))
             } else if self.client.owns(call) {

@@ -157,13 +157,8 @@ impl Reach {
         let (cluster, executor) = match self.choose(call) {
             Ok(chosen) => chosen,
             Err(why) => {
-                return Judged::harmless(ToolPlan {
-                    call: call.id.clone(),
-                    description: String::new(),
-                    toolset: None,
-                    cluster: None,
-                    verdict: ToolVerdict::Refuse(why),
-                });
+                let verdict = ToolVerdict::Refuse(why);
+                return Judged::harmless(ToolPlan::own(call, String::new(), None, verdict));
             }
         };
         let Judged { mut plan, facts } = executor.plan(call, context).await;

@@ -29,12 +29,6 @@ impl Restricted {
             "`{}` is for steps of a runbook: fetch the runbook that fits first, and call it only if that says so.",
             call.name
         );
-        ToolPlan {
-            call: call.id.clone(),
-            description: call.name.clone(),
-            toolset: None,
-            cluster: None,
-            verdict: ToolVerdict::Refuse(why),
-        }
+        ToolPlan::own(call, call.name.clone(), None, ToolVerdict::Refuse(why))
     }
 }

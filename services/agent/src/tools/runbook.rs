@@ -53,13 +53,7 @@ impl FetchRunbook {
             Ok((id, _)) => (format!("Read runbook {id}"), ToolVerdict::Allow),
             Err(why) => ("Read a runbook".to_owned(), ToolVerdict::Refuse(why)),
         };
-        ToolPlan {
-            call: call.id.clone(),
-            description,
-            toolset: Some(TOOLSET.to_owned()),
-            cluster: None,
-            verdict,
-        }
+        ToolPlan::own(call, description, Some(TOOLSET), verdict)
     }
 
     pub(super) fn run(&self, call: &ToolCall) -> ToolResult {

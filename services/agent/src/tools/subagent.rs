@@ -60,13 +60,7 @@ impl StartAgent {
                 (String::new(), ToolVerdict::Refuse("`task` is missing: say what the agent is to do.".into()))
             }
         };
-        ToolPlan {
-            call: call.id.clone(),
-            description,
-            toolset: Some(TOOLSET.to_owned()),
-            cluster: None,
-            verdict,
-        }
+        ToolPlan::own(call, description, Some(TOOLSET), verdict)
     }
 }
 
