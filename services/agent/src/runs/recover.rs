@@ -4,14 +4,17 @@ mod patience;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Display,
     num::NonZeroUsize,
     sync::Arc,
     time::Duration,
 };
 
-use domain::{AgentId, Event, EventKind, Family, Input, Limits, LogId, Move, RunId, RunStarted, Timestamp};
+use domain::{
+    AgentId, Event, EventKind, FailureCode, Family, Input, Limits, LogId, RunId, RunStarted, Timestamp,
+};
 use runtime::clock;
-use store::{Batch, BlobId, Lease, Store};
+use store::{Batch, BlobId, Lease, State, Store};
 use tokio::time::{Instant, interval};
 
 use super::{
@@ -22,7 +25,7 @@ use patience::Patience;
 
 use crate::{
     clusters::NotConnected,
-    driver::{Driver, Form, Setup},
+    driver::{Driver, Entry, Form, Setup, stamped},
     sessions::ids::is_session,
     tools::{CodeInput, Context, Home, NoExecutor, RequestHeaders, Rules, Tools, Unusable},
 };
@@ -32,6 +35,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// How many it looks at, and how many of them it takes over at a time.
 const LOOKED_AT: usize = 1000;
 const AT_ONCE: usize = 16;
+/// How often one that cannot be read is tried, in case another agent, of another version, can.
+const TRIES: u32 = 5;
 /// Events that are read at a time.
 const PAGE: NonZeroUsize = NonZeroUsize::new(512).unwrap();
 
@@ -51,6 +56,13 @@ enum Stuck {
     /// It will never work here.
     #[error("{0}")]
     Impossible(String),
+}
+
+impl Stuck {
+    /// Whether nobody can go on with such a log.
+    fn is_in_the_log(&self) -> bool {
+        matches!(self, Self::Impossible(_) | Self::Store(store::Error::Corrupt { .. }))
+    }
 }
 
 impl From<Unusable> for Stuck {
@@ -113,7 +125,7 @@ impl Runs {
     ) -> Result<(), store::Error> {
         let owner = self.heart.beats().await?;
         for log in patience.due(self.log.abandoned(LOOKED_AT).await?, AT_ONCE) {
-            patience.tried(log.clone());
+            let tries = patience.tried(log.clone());
             if is_session(&log) {
                 session(log);
                 continue;
@@ -123,8 +135,10 @@ impl Runs {
                 continue;
             }
             let Some(lease) = self.log.claim(&log, &owner).await? else { continue };
-            if let Err(error) = self.take_over(lease.clone()).await {
-                tracing::warn!(log = log.as_str(), %error, "a run cannot be taken over now");
+            if let Err(error) = self.take_over(lease.clone(), tries >= TRIES).await {
+                if tries == 1 {
+                    tracing::warn!(log = log.as_str(), %error, "a run cannot be taken over now");
+                }
                 self.log.release(lease).await?;
             }
         }
@@ -135,16 +149,21 @@ impl Runs {
         self.table.get(&RunId::new(log.as_str())).is_some_and(|run| run.outcome().is_none())
     }
 
-    async fn take_over(&self, lease: Lease) -> Result<(), Stuck> {
-        let left = self.fold(lease).await?;
+    async fn take_over(&self, lease: Lease, is_last_try: bool) -> Result<(), Stuck> {
+        let left = match self.fold(lease.clone()).await {
+            Err(stuck) if is_last_try && stuck.is_in_the_log() => {
+                return Ok(self.bury(lease, &stuck).await?);
+            }
+            left => left?,
+        };
         if left.family.main().outcome().is_some() {
-            return Ok(self.put_away(left).await?);
+            return Ok(self.put_away(left.lease, left.position, Vec::new()).await?);
         }
         tracing::info!(run = %left.id, position = left.position, "a run is taken over");
         match self.drive_on(&left).await {
-            Err(Stuck::Impossible(why)) => Ok(self.give_up(left, why).await?),
+            Err(Stuck::Impossible(why)) => Ok(self.give_up(left, &why).await?),
             Err(stuck) if left.is_too_late() && !matches!(stuck, Stuck::Store(_)) => {
-                Ok(self.give_up(left, stuck.to_string()).await?)
+                Ok(self.give_up(left, &stuck).await?)
             }
             driven => driven,
         }
@@ -166,22 +185,32 @@ impl Runs {
         Ok(Left { lease, events, family, id, started, question, began, position })
     }
 
-    /// Nobody will answer what was posted to a run that has ended.
-    async fn put_away(&self, left: Left) -> Result<(), store::Error> {
-        let posted = self.log.posted(left.lease.log(), 0).await?;
-        if let Some(last) = posted.last() {
-            let batch = Batch::new(left.position, Vec::new()).taking(last.entry);
-            self.log.append(&left.lease, batch).await?;
-        }
-        self.log.release(left.lease).await
+    async fn give_up(&self, mut left: Left, why: &(dyn Display + Sync)) -> Result<(), store::Error> {
+        let mut moves = left.family.step(&AgentId::main(), Input::Broken { text: interrupted(why) });
+        let entries = moves.iter_mut().flat_map(Entry::of);
+        self.put_away(left.lease, left.position, stamped(&left.id, left.position, entries)).await
     }
 
-    async fn give_up(&self, mut left: Left, why: String) -> Result<(), store::Error> {
-        let text = format!("The run was interrupted and cannot go on: {why}");
-        let moves = left.family.step(&AgentId::main(), Input::Broken { text });
-        let events = stamped(&left.id, left.position, moves);
-        self.log.append(&left.lease, Batch::new(left.position, events)).await?;
-        self.log.release(left.lease).await
+    /// Ends a run of which nothing is known but that it goes on.
+    async fn bury(&self, lease: Lease, why: &Stuck) -> Result<(), store::Error> {
+        let stored = self.log.entry(lease.log()).await?;
+        let (code, message) = (FailureCode::Internal, interrupted(why));
+        let end = (stored.state == State::Running).then(|| {
+            tracing::error!(log = %lease.log(), error = %why, "a run cannot be read and is given up");
+            Entry::main(EventKind::RunFailed { code, message })
+        });
+        let events = stamped(&RunId::new(lease.log().as_str()), stored.position, end);
+        self.put_away(lease, stored.position, events).await
+    }
+
+    /// Ends a run with its last events. Nobody will answer what was posted to it.
+    async fn put_away(&self, lease: Lease, position: u64, events: Vec<Event>) -> Result<(), store::Error> {
+        let posted = self.log.posted(lease.log(), 0).await?;
+        if !events.is_empty() || !posted.is_empty() {
+            let taken = posted.last().map_or(0, |last| last.entry);
+            self.log.append(&lease, Batch::new(position, events).taking(taken)).await?;
+        }
+        self.log.release(lease).await
     }
 
     /// The tools of the clusters that the run looks at. Those at which something goes on must be connected.
@@ -274,6 +303,10 @@ pub(super) async fn history(store: &dyn Store, log: &LogId) -> Result<Vec<Arc<Ev
     }
 }
 
+fn interrupted(why: &dyn Display) -> String {
+    format!("The run was interrupted and cannot go on: {why}")
+}
+
 /// The clusters at which calls go on.
 fn at_work(events: &[Arc<Event>]) -> BTreeSet<&str> {
     let mut calls = BTreeMap::new();
@@ -289,23 +322,6 @@ fn at_work(events: &[Arc<Event>]) -> BTreeSet<&str> {
         }
     }
     calls.into_values().collect()
-}
-
-/// The events of moves that follow a position of a run's log.
-fn stamped(run: &RunId, after: u64, moves: Vec<Move>) -> Vec<Event> {
-    let time = Timestamp(clock::unix_nanos());
-    let events = moves.into_iter().flat_map(|Move { agent, parent, step }| {
-        step.events.into_iter().map(move |kind| (agent.clone(), parent.clone(), kind))
-    });
-    let stamped = events.zip(after.saturating_add(1)..).map(|((agent, parent, kind), position)| Event {
-        run: run.clone(),
-        position,
-        time,
-        agent,
-        parent,
-        kind,
-    });
-    stamped.collect()
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ struct Tried {
     /// Not again before then.
     again: Instant,
     pause: Duration,
+    times: u32,
 }
 
 impl Patience {
@@ -36,11 +37,13 @@ impl Patience {
         logs
     }
 
-    /// It was tried: as long as it is asked about, that was in vain.
-    pub(super) fn tried(&mut self, log: LogId) {
+    /// It is tried: as long as it is asked about, that was in vain. How often so far.
+    pub(super) fn tried(&mut self, log: LogId) -> u32 {
         let now = Instant::now();
-        let tried = self.0.entry(log).or_insert(Tried { again: now, pause: FIRST });
+        let tried = self.0.entry(log).or_insert(Tried { again: now, pause: FIRST, times: 0 });
         tried.again = now + tried.pause;
         tried.pause = (tried.pause * 2).min(LONGEST);
+        tried.times = tried.times.saturating_add(1);
+        tried.times
     }
 }

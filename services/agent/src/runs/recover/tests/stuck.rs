@@ -12,25 +12,32 @@ use super::{
 /// The runs' cluster.
 const AWAY: &str = "away";
 
-/// Leaves runs behind that look at a cluster that is not connected.
-fn leave_behind(world: &World, life: &Life<'_>, number: u32, limits: Limits) -> Vec<LogId> {
+/// How a run begins.
+fn first(world: &World, life: &Life<'_>) -> (Event, RunStarted) {
     let like = life.begins(question(world.limits));
     life.ends(&like);
     let first = world.reads(&like).remove(0);
     let EventKind::RunStarted(started) = &first.kind else { panic!("{first:?}") };
-    let mut started: RunStarted = started.clone();
+    ((*first).clone(), started.clone())
+}
+
+/// Leaves a log behind.
+fn leave(world: &World, life: &Life<'_>, run: &RunId, events: Vec<Event>) -> LogId {
+    let meta = Meta { account: "a".to_owned(), kind: Kind::Run, title: String::new(), details: Vec::new() };
+    let (id, owner) = (LogId::from(run), OwnerId::new("gone"));
+    let new = NewLog { id: id.clone(), owner, meta, idempotency: None, events };
+    let created = life.until(world.store.create(new)).unwrap();
+    assert!(matches!(created, Creation::New(_)));
+    id
+}
+
+/// Leaves runs behind that look at a cluster that is not connected.
+fn leave_behind(world: &World, life: &Life<'_>, number: u32, limits: Limits) -> Vec<LogId> {
+    let (first, mut started) = first(world, life);
     (started.setup.cluster, started.setup.limits) = (AWAY.to_owned(), limits);
     let runs = (0..number).map(|number| {
-        let run = RunId::new(format!("run_{number}"));
-        let kind = EventKind::RunStarted(started.clone());
-        let events = vec![Event { run: run.clone(), kind, ..(*first).clone() }];
-        let meta =
-            Meta { account: "a".to_owned(), kind: Kind::Run, title: String::new(), details: Vec::new() };
-        let (id, owner) = (LogId::from(&run), OwnerId::new("gone"));
-        let new = NewLog { id: id.clone(), owner, meta, idempotency: None, events };
-        let created = life.until(world.store.create(new)).unwrap();
-        assert!(matches!(created, Creation::New(_)));
-        id
+        let (run, kind) = (RunId::new(format!("run_{number}")), EventKind::RunStarted(started.clone()));
+        leave(world, life, &run, vec![Event { run: run.clone(), kind, ..first.clone() }])
     });
     runs.collect()
 }
@@ -62,4 +69,25 @@ fn a_run_that_cannot_go_on_in_its_time_fails_and_says_why() {
     let last = world.reads(&stuck[0]).pop().unwrap();
     let EventKind::RunFailed { message, .. } = &last.kind else { panic!("{last:?}") };
     assert!(message.contains("`away` is not connected"), "{message}");
+}
+
+#[test]
+fn a_run_that_cannot_be_read_ends_once_and_says_why() {
+    let world = World::new(&[100]);
+    let life = world.live();
+    let (first, started) = first(&world, &life);
+    let run = RunId::new("run_torn");
+    let kinds = [EventKind::RunRecovered, EventKind::RunStarted(started)];
+    let event = |(kind, position)| Event { run: run.clone(), position, kind, ..first.clone() };
+    let log = leave(&world, &life, &run, kinds.into_iter().zip(1..).map(event).collect());
+    life.until(world.store.post(&log, "cancel", Vec::new())).unwrap();
+    life.ends(&log);
+    let last = world.reads(&log).pop().unwrap();
+    let EventKind::RunFailed { message, .. } = &last.kind else { panic!("{last:?}") };
+    assert!(message.contains("does not begin with its start"), "{message}");
+    // What comes too late wakes nobody for ever.
+    life.until(world.store.post(&log, "cancel/again", Vec::new())).unwrap();
+    life.lives_for(SOON);
+    assert_eq!(world.reads(&log).pop().unwrap().position, last.position);
+    assert!(life.until(world.store.posted(&log, 0)).unwrap().is_empty());
 }
