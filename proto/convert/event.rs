@@ -80,6 +80,7 @@ impl From<EventKind> for Kind {
                 setup: Some((*started.setup).into()),
             }),
             EventKind::RunRecovered => Self::RunRecovered(wire::RunRecovered {}),
+            EventKind::RunHandedOver => Self::RunHandedOver(wire::RunHandedOver {}),
             EventKind::SessionRecord(SessionRecord { bytes: record, busy }) => {
                 Self::SessionRecord(wire::SessionRecord { record, busy })
             }
@@ -242,6 +243,7 @@ impl TryFrom<Kind> for EventKind {
                 principal: started.principal,
             }),
             Kind::RunRecovered(_) => Self::RunRecovered,
+            Kind::RunHandedOver(_) => Self::RunHandedOver,
             Kind::CallPlaced(placed) => Self::CallPlaced {
                 call: CallId::new(placed.call_id),
                 placement: Placement { executor: placed.executor, instance: placed.instance },

@@ -84,6 +84,7 @@ impl Encoder {
             }
             EventKind::RunStarted(_)
             | EventKind::RunRecovered
+            | EventKind::RunHandedOver
             | EventKind::CallPlaced { .. }
             | EventKind::SessionRecord(_)
             | EventKind::AttemptAbandoned { .. }

@@ -133,6 +133,7 @@ impl Encoder {
                 Some(error(StatusCode::INTERNAL_SERVER_ERROR, format!("The run was cancelled: {reason}")))
             }
             EventKind::RunRecovered
+            | EventKind::RunHandedOver
             | EventKind::CallPlaced { .. }
             | EventKind::CallAllowed { .. }
             | EventKind::SessionRecord(_)

@@ -191,6 +191,7 @@ fn what(event: &Event) -> Option<What> {
         EventKind::RunFailed { message, .. } => closed("failed", message),
         EventKind::RunCancelled { reason } => closed("cancelled", reason),
         EventKind::RunRecovered
+        | EventKind::RunHandedOver
         | EventKind::CallPlaced { .. }
         | EventKind::SessionRecord(_)
         | EventKind::ModelCalled(_)

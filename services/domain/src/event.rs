@@ -41,8 +41,10 @@ impl Event {
 pub enum EventKind {
     /// The run began.
     RunStarted(RunStarted),
-    /// Another process drives the run from here on: the one that did was lost.
+    /// Another process drives the run from here on: the one that did was lost, or handed it over.
     RunRecovered,
+    /// The process that drives the run leaves it to another one: the next recovery is no loss.
+    RunHandedOver,
     /// The model is asked.
     ModelCalled(ModelCalled),
     /// A reply broke off; what it said so far does not count.

@@ -31,6 +31,7 @@ fn of(kind: &EventKind) -> Option<State> {
         EventKind::SessionRecord(record) if record.busy => Some(State::Running),
         EventKind::SessionRecord(_) => Some(State::Ended(Outcome::Finished)),
         EventKind::RunRecovered
+        | EventKind::RunHandedOver
         | EventKind::CallPlaced { .. }
         | EventKind::ModelCalled(_)
         | EventKind::AttemptAbandoned { .. }

@@ -166,7 +166,11 @@ impl Driver {
         let mut ended = self.take(moves).await?;
         self.takes_over = false;
         while !ended {
-            let Some(moves) = self.next().await else { return Ok(false) };
+            let Some(moves) = self.next().await else {
+                let moves = self.family.step_all(&Input::HandedOver);
+                self.take(moves).await?;
+                return Ok(false);
+            };
             ended = self.take(moves).await?;
         }
         Ok(true)

@@ -101,6 +101,8 @@ pub enum Input {
     Steered(Steered),
     /// The timer armed by [`Effect::ArmTimer`] rang.
     TimeUp,
+    /// The process that drives the run is to leave it to another one.
+    HandedOver,
     /// Another process has taken the run over: what was in flight is to be begun again.
     TakenOver,
     /// Somebody wants the run to stop.

@@ -68,6 +68,7 @@ impl Run {
             }
             Input::Settled { call, settlement } => self.settled(&mut step, &call, settlement),
             Input::Steered(steered) => self.steered(&mut step, steered),
+            Input::HandedOver => self.hand_over(&mut step),
             Input::TakenOver => self.taken_over(&mut step),
             Input::TimeUp => self.time_up(&mut step),
             Input::Cancelled { reason } => {
@@ -208,6 +209,16 @@ impl Run {
                     break;
                 }
                 call.id = CallId::new(format!("{given}_{number}"));
+            }
+        }
+    }
+
+    /// Whatever the next process finds in flight has lost nobody.
+    fn hand_over(&mut self, step: &mut Step) {
+        match self.phase {
+            Phase::Fresh | Phase::Ended(_) => {}
+            Phase::Calling { .. } | Phase::Compacting(_) | Phase::Planning { .. } | Phase::Acting { .. } => {
+                self.publish(step, EventKind::RunHandedOver);
             }
         }
     }

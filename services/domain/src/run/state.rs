@@ -46,8 +46,10 @@ pub struct Run {
     pub(super) form_calls: u32,
     /// The text of the last attempt that was abandoned.
     pub(super) draft: String,
-    /// How often it was taken over since it last came further.
+    /// How often it was lost and taken over since it last came further.
     pub(super) recoveries: u32,
+    /// Whether it was left to whoever takes it over next.
+    handed_over: bool,
     pub(super) steps: u32,
     pub(super) tool_calls: u32,
     /// Calls that ran and whose results the model has: the same call again would tell it nothing new.
@@ -128,6 +130,7 @@ impl Run {
             form_calls: 0,
             draft: String::new(),
             recoveries: 0,
+            handed_over: false,
             steps: 0,
             tool_calls: 0,
             made: HashSet::new(),
@@ -224,11 +227,6 @@ impl Run {
             | Phase::Planning { .. }
             | Phase::Acting { .. } => None,
         }
-    }
-
-    /// How often the run was taken over since it last came further.
-    pub fn recoveries(&self) -> u32 {
-        self.recoveries
     }
 
     /// What a driver that takes over must do: the effects that the log shows as begun and not ended.
@@ -366,7 +364,11 @@ impl Run {
                     open.before.placement = Some(placement.clone());
                 }
             }
-            EventKind::RunRecovered => self.recoveries = self.recoveries.saturating_add(1),
+            EventKind::RunHandedOver => self.handed_over = true,
+            EventKind::RunRecovered => {
+                let is_loss = !std::mem::take(&mut self.handed_over);
+                self.recoveries = self.recoveries.saturating_add(u32::from(is_loss));
+            }
             EventKind::ThinkingDelta { .. }
             | EventKind::SessionRecord(_)
             | EventKind::CompactionFailed { .. }

@@ -222,6 +222,21 @@ fn a_run_that_never_comes_further_is_given_up() {
 }
 
 #[test]
+fn a_run_that_is_handed_over_again_and_again_goes_on() {
+    let mut bench = Bench::new(Limits::default());
+    for _ in 0..10 {
+        bench.give(Input::HandedOver);
+        bench.take_over();
+        assert_eq!(bench.run.outcome(), None);
+    }
+    for _ in 0..4 {
+        bench.take_over();
+    }
+    assert_eq!(bench.run.outcome(), Some(Outcome::Failed), "losses count as ever");
+    assert_eq!(bench.give(Input::HandedOver), Step::default());
+}
+
+#[test]
 fn an_approved_call_runs_before_the_model_is_asked() {
     let mut bench = Bench::resuming(Limits::default());
     let [Effect::RunTool { call, permission: Some(permission), .. }] = bench.todo.as_slice() else {

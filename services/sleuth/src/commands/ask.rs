@@ -144,6 +144,7 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
             EventKind::RunCancelled { reason } => anyhow::bail!("the run was cancelled: {reason}"),
             EventKind::RunStarted(_)
             | EventKind::RunRecovered
+            | EventKind::RunHandedOver
             | EventKind::CallPlaced { .. }
             | EventKind::SessionRecord(_)
             | EventKind::ModelCalled(_)

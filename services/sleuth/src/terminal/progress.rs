@@ -73,6 +73,7 @@ impl Progress {
             EventKind::Steered(steered) => self.line("›", &steered.message.joined_text()),
             EventKind::CompactionStarted(_) => self.line("", "compacting the conversation"),
             EventKind::CallAllowed { .. }
+            | EventKind::RunHandedOver
             | EventKind::CallPlaced { .. }
             | EventKind::AssistantMessage(_)
             | EventKind::SessionRecord(_)

@@ -32,6 +32,7 @@ pub(super) fn weight(event: &Event) -> usize {
         EventKind::SessionRecord(record) => record.bytes.len(),
         EventKind::CallPlaced { placement, .. } => placement.executor.len() + placement.instance.len(),
         EventKind::RunRecovered
+        | EventKind::RunHandedOver
         | EventKind::ModelCalled(_)
         | EventKind::CompactionStarted(_)
         | EventKind::UsageReported(_)

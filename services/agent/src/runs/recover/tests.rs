@@ -114,6 +114,24 @@ fn an_agent_that_drains_takes_nothing_over() {
     assert_eq!(told(&world, &log).0, Some(Outcome::Finished));
 }
 
+#[test]
+fn a_run_that_agents_hand_over_again_and_again_goes_on() {
+    // It looks for longer than they live.
+    let world = World::new(&[255, 255]);
+    let mut life = world.live();
+    let log = life.begins(question(world.limits));
+    assert!(!life.ends_before(Moment::Events(3, 0), &log));
+    for _ in 0..6 {
+        life.hands_over();
+        life = world.live();
+        assert!(life.takes_over(&log) <= SOON);
+    }
+    life.ends(&log);
+    assert_eq!(told(&world, &log).0, Some(Outcome::Finished));
+    let handed_over = world.reads(&log).iter().filter(|event| event.kind == EventKind::RunHandedOver).count();
+    assert!(handed_over >= 6, "{handed_over}");
+}
+
 fn moments() -> impl Strategy<Value = Moment> {
     prop_oneof![
         (0..90_000_u64).prop_map(|millis| Moment::Time(Duration::from_millis(millis))),

@@ -196,6 +196,8 @@ impl Projection {
                     act.lose();
                 }
             }
+            // Its recovery follows.
+            EventKind::RunHandedOver => {}
             EventKind::ModelCalled(called) => self.called(event, called, &mut out),
             EventKind::AttemptAbandoned { .. } => self.recovered = recovered,
             EventKind::ThinkingDelta { message, text } => self.thought(message, text, &mut out),

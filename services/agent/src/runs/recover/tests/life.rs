@@ -67,7 +67,12 @@ impl World {
             let _inside = runtime.enter();
             let hands = wire::transport(ToolExecutorServer::new(self.hands.clone()));
             let executors = Discovered::behind("unix:/hands", Arc::new(move |_| Ok(hands.clone()))).unwrap();
-            let config = Config { limits: self.limits, disconnect_grace: self.grace, ..Config::default() };
+            let config = Config {
+                limits: self.limits,
+                disconnect_grace: self.grace,
+                hands_over: true,
+                ..Config::default()
+            };
             let oracle: Arc<dyn Model> = Arc::clone(&self.oracle) as _;
             let models = Catalogue::load(None, &|_| None, Settings::default(), oracle).unwrap();
             let tools = Tools::new(executors, &config);
@@ -109,6 +114,11 @@ impl Life<'_> {
     pub(super) fn drains_for(&self, time: Duration) {
         let drained = self.until(async { timeout(time, self.runs.shutdown()).await });
         assert!(drained.is_err(), "it has ended");
+    }
+
+    /// Lets it leave what it drives to others.
+    pub(super) fn hands_over(&self) {
+        self.until(self.runs.shutdown());
     }
 
     pub(super) fn begins(&self, question: Question) -> LogId {
