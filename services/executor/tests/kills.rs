@@ -30,6 +30,10 @@ const STUBBORN: &[(&str, &str)] = &[
     ("one that ignores signals", "trap '' TERM INT HUP; while :; do sleep MARK; done"),
     ("one that is stopped", "bash -c 'sleep MARK & kill -STOP $$; wait'"),
     ("one that holds the pipe", "(setsid sleep MARK &) ; exec sleep MARK"),
+    (
+        "one that goes on forking",
+        "sleep MARK & f() { while :; do (sleep MARK &); sleep 0.1; done; }; f & f & wait",
+    ),
 ];
 
 fn alive(mark: &str) -> Vec<String> {
@@ -42,10 +46,19 @@ fn alive(mark: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn nothing_survives_the_order_to_end() {
-    let trial = trial(&[FEW]).await;
+    end_all(trial(&[FEW]).await, "77").await;
+}
+
+/// There, a scan finds what is to be ended.
+#[tokio::test]
+async fn nothing_survives_where_only_a_pod_sandbox_can_be_had() {
+    end_all(trial(&[FEW, ("SLEUTH_SANDBOX_WITHOUT", "namespaces,cgroup")]).await, "78").await;
+}
+
+async fn end_all(trial: Trial, marks: &str) {
     for (index, (name, script)) in STUBBORN.iter().enumerate() {
         for (at, sight) in SIGHTS.iter().enumerate() {
-            let mark = format!("77{index}{at}{}", std::process::id());
+            let mark = format!("{marks}{index}{at}{}", std::process::id());
             let script = script.replace("MARK", &mark);
             let stop = CancellationToken::new();
             let arguments = ["bash", "-c", &script];

@@ -11,20 +11,22 @@ mod rig;
 
 use std::{fs, path::PathBuf, time::SystemTime};
 
-use grants::{Context, KeyRing, SigningKey};
+use grants::{Context, Decider, KeyRing, SigningKey, allow, sha256};
 use prost::Message as _;
 use prost_types::Timestamp;
 use rig::{Rig, config, finished, request, rest, unique};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 use tonic::Code;
 use wire::executor::{
-    Clock, CloseSessionRequest, EffectClass, Ending, ExecuteRequest, Finished, Grant, ListToolsRequest,
-    PlanRequest, SignedGrant, StandingScope, ToolStatus, Verdict, grant::Scope,
+    Clock, CloseSessionRequest, EffectClass, Ending, ExactScope, ExecuteRequest, Finished, Grant,
+    ListToolsRequest, PlanRequest, SignedGrant, StandingScope, ToolStatus, Verdict, grant::Scope,
 };
 
 /// An executor with a session in which a person has allowed `patch` and some commands.
 struct World {
     rig: Rig,
+    key: SigningKey,
     standing: Vec<Vec<u8>>,
     state: tempfile::TempDir,
 }
@@ -43,7 +45,7 @@ impl World {
         config.bash_allow =
             ["tee", "ln -s", "touch", "mkfifo", "dd", "sleep", "mkdir"].map(str::to_owned).to_vec();
         let standing = vec![standing(&key, "patch", "patch")];
-        Self { rig: Rig::with(config).await, standing, state }
+        Self { rig: Rig::with(config).await, key, standing, state }
     }
 
     fn request(&self, session: &str, tool: &str, arguments: &Value) -> ExecuteRequest {
@@ -62,6 +64,30 @@ impl World {
 
     async fn run(&mut self, tool: &str, arguments: &Value) -> Finished {
         self.run_in("session", tool, arguments).await
+    }
+
+    /// Runs a command that a person has seen and allowed.
+    async fn approved(&mut self, command: &str) -> Finished {
+        let mut request = self.request("session", "bash", &json!({"command": command}));
+        let plan = PlanRequest {
+            tool: request.tool.clone(),
+            arguments_json: request.arguments_json.clone(),
+            session: request.session.clone(),
+            profile: request.profile.clone(),
+            ..PlanRequest::default()
+        };
+        let plan = self.rig.client.plan(plan).await.unwrap().into_inner();
+        let scope = Scope::Exact(ExactScope {
+            execution_id: request.execution_id.clone(),
+            tool: request.tool.clone(),
+            arguments_sha256: sha256(&request.arguments_json).into(),
+            policy_version: plan.policy_version,
+            target: plan.target,
+        });
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        let decider = Decider { account: "", principal: "ada", now: now.try_into().unwrap() };
+        request.grant = allow(&self.key, scope, decider).into();
+        finished(&rest(self.rig.execute(request).await.unwrap()).await)
     }
 
     async fn bash(&mut self, command: &str) -> Value {
@@ -150,6 +176,20 @@ async fn commands_start_in_the_workspace_and_change_nothing_else() {
     assert_eq!(world.workspaces().len(), 2);
     let alone = world.run_in("", "bash", &json!({"command": "ls"})).await;
     assert!(alone.error.contains("no session"), "{}", alone.error);
+}
+
+#[tokio::test]
+async fn only_what_nobody_knows_has_a_network() {
+    let mut world = World::new().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let connect = format!("</dev/tcp/127.0.0.1/{}", listener.local_addr().unwrap().port());
+    // What is known to read, with a file that a person let it write.
+    let end = world.approved(&format!("cat {connect} >a; echo $?")).await;
+    assert!(end.data.contains(r#""stdout":"1\n""#), "{end:?}");
+    let known = world.bash(&format!("ls {connect}")).await;
+    assert!(known["error"].is_string() || known["exitCode"] != 0, "{known}");
+    let end = world.approved(&format!("true; exec 9{connect} && echo out")).await;
+    assert!(end.data.contains(r#""stdout":"out\n""#), "{end:?}");
 }
 
 #[tokio::test]

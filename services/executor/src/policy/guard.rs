@@ -10,6 +10,9 @@ const LENGTH: usize = 16 << 10;
 /// The most words that could open a nested construct.
 const DEPTH: usize = 32;
 
+/// What joins conditions within `[[`, each in the one before.
+const CONDITIONS: [&str; 2] = ["&&", "||"];
+
 /// The most brackets and backquotes in what is surveyed. The parser's time grows about eightfold with each pair of
 /// them that is left open.
 const BRACKETS: usize = 12;
@@ -56,6 +59,10 @@ pub(super) fn guard(text: &str) -> Result<(), Refusal> {
         matches!(*word, "!" | "if" | "elif" | "while" | "until" | "for" | "case" | "select" | "coproc")
     };
     if text.split(|c: char| c.is_whitespace() || ";&|(){}`".contains(c)).filter(nests).count() > DEPTH {
+        return Err(Refusal::TooDeep);
+    }
+    let conditions = || CONDITIONS.iter().map(|join| text.matches(join).count()).sum::<usize>();
+    if text.contains("[[") && conditions() > DEPTH {
         return Err(Refusal::TooDeep);
     }
     scan(&mut text.chars().peekable())

@@ -96,6 +96,13 @@ impl Policy {
             programs::find(&command.program).ok_or("it is not on the list of programs that only read")?;
         let texts = options::texts(&command.arguments)?;
         program.check.map_or(Ok(()), |check| check(&texts))?;
+        // Those of kubectl's templates match no file.
+        let expands = |word: &Word| {
+            word.before_glob().is_some_and(|before| command.program != "kubectl" || !before.contains('{'))
+        };
+        if !program.takes_wildcards(&command.program) && command.arguments.iter().any(expands) {
+            return Err(Objection::mutation("a wildcard can become any number of arguments; quote it"));
+        }
         if program.files == Files::Reads {
             command.arguments.iter().try_for_each(|word| paths::check(word, &self.kubeconfigs))?;
         }

@@ -58,6 +58,12 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
+    /// Whether it may need the network, as what is not known to only read may: nobody can tell.
+    pub(crate) fn may_reach_out(&self) -> bool {
+        self.effect == Effect::Mutation
+            && (self.programs.is_empty() || self.programs.iter().any(|name| programs::find(name).is_none()))
+    }
+
     const NONE: Self = Self { effect: Effect::Read, on_machine: Effect::Read, programs: BTreeSet::new() };
     /// That of a command which could not be read.
     const UNKNOWN: Self =

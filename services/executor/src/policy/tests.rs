@@ -193,13 +193,15 @@ fn only_what_does_more_on_this_machine_than_read_needs_more_of_it() {
 
 #[test]
 fn what_could_break_the_parser_is_refused_at_once() {
-    let shapes: [(&str, &str); 12] = [
+    let shapes: [(&str, &str); 14] = [
         ("(", ""),
         ("{ ", ""),
         ("$(", ""),
         ("${x:-", ""),
         ("$[", ""),
         ("[[ ! ", ""),
+        ("[[ a && ", ""),
+        ("[[ a||", " ]]"),
         ("if ", ""),
         ("coproc ", ""),
         ("`", ""),

@@ -13,7 +13,7 @@ use crate::{
 
 /// The tools whose standing grants are beginnings of commands.
 const COMMANDS: [&str; 2] = ["bash", "exec"];
-/// More standing grants than a session has.
+/// Standing grants that count: the newest.
 const MOST_STANDING: usize = 256;
 
 /// A call as an exact grant must name it.
@@ -116,7 +116,7 @@ pub(super) fn standing(
     now: i64,
 ) -> Saved {
     let mut saved = Saved::default();
-    for grant in signed.iter().take(MOST_STANDING) {
+    for grant in signed.iter().rev().take(MOST_STANDING) {
         match grants::verify(keys, grant.as_ref(), now) {
             Err(error) => tracing::info!(%error, "a standing grant does not count"),
             Ok(grant) if !is_same(&grant.account, &session.account) => {

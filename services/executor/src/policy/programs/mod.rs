@@ -20,6 +20,13 @@ pub(super) struct Program {
 }
 
 impl Program {
+    /// Whether it may be told what matches file names: not where each argument means something else.
+    pub(super) fn takes_wildcards(&self, name: &str) -> bool {
+        self.check.is_none()
+            || name == "printf"
+            || (self.files != Files::Ignores && !matches!(name, "uniq" | "date"))
+    }
+
     /// Whether it only reads whatever its arguments turn out to be.
     pub(super) fn ignores_arguments(&self) -> bool {
         self.check.is_none() && self.files == Files::Ignores

@@ -9,7 +9,7 @@ use std::{
 use serde_json::json;
 
 use crate::{
-    policy::{Effect, Judgement},
+    policy::{Effect, Footprint, Judgement},
     process::{Capture, Exit, Outcome, Spec},
     sandbox::{Access, Network, View},
     tools::{Arguments, Ask, Decision, Plan, Presentation, Run, Settings, Work},
@@ -53,12 +53,12 @@ pub(in crate::tools) fn plan_command(
     }
     let judgement = settings.policy.judge(&command, &[], &settings.saved.commands);
     let effect = judgement.effect();
-    let clusters = command.contains("kubectl");
-    let work = |script: String| {
+    let work = |script: String, footprint: &Footprint| {
+        let names_kubectl = || effect > Effect::Read && command.contains("kubectl");
+        let clusters = footprint.programs.contains("kubectl") || names_kubectl();
         let access = Access {
             view: if settings.view == View::Private { View::Private } else { View::Host },
-            // What is more than a look was allowed by a person.
-            network: if effect > Effect::Read && !clusters { Network::Host } else { Network::None },
+            network: if footprint.may_reach_out() && !clusters { Network::Host } else { Network::None },
             workspace: Some(workspace.path().to_owned()),
             ..Access::default()
         };
@@ -76,13 +76,13 @@ pub(in crate::tools) fn plan_command(
         })
     };
     let decision = match judgement {
-        Judgement::Allow { script, .. } => Decision::Allow(work(script)),
-        Judgement::Ask { reason, prefixes, .. } => {
+        Judgement::Allow { script, footprint } => Decision::Allow(work(script, &footprint)),
+        Judgement::Ask { reason, prefixes, footprint } => {
             let refusal = format!(
                 "refused: {reason} It would need the approval of a person, which is not available here. It was not run \
                  and waits for nobody."
             );
-            Decision::Ask(Ask { reason, refusal, prefixes, work: work(command.clone()) })
+            Decision::Ask(Ask { reason, refusal, prefixes, work: work(command.clone(), &footprint) })
         }
         Judgement::Deny { reason } => Decision::Deny(reason),
     };
