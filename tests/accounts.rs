@@ -6,6 +6,8 @@
 mod administration;
 #[path = "accounts/budgets.rs"]
 mod budgets;
+#[path = "accounts/clusters.rs"]
+mod clusters;
 #[path = "accounts/doors.rs"]
 mod doors;
 #[path = "accounts/objects.rs"]

@@ -2,7 +2,8 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{
-    ClientTool, ClientToolMode, Gate, Image, OutputStream, ToolEffect, ToolResult, ToolStatus, WrittenFile,
+    ClientTool, ClientToolMode, Gate, Image, OutputStream, Ran, ToolEffect, ToolResult, ToolStatus,
+    WrittenFile,
 };
 
 use super::{Malformed, non_empty};
@@ -118,7 +119,23 @@ impl From<ToolResult> for wire::ToolResult {
             images: result.images.into_iter().map(Into::into).collect(),
             documents: result.documents.into_iter().map(Into::into).collect(),
             written: result.written.into_iter().map(Into::into).collect(),
+            ran: result.ran.map(Into::into),
         }
+    }
+}
+
+impl From<Ran> for wire::Ran {
+    fn from(ran: Ran) -> Self {
+        let Ran { ending, clock, sandbox, sandbox_layers, redacted_spans } = ran;
+        let [clock, sandbox] = [clock, sandbox].map(Option::unwrap_or_default);
+        Self { ending, clock, sandbox, sandbox_layers, redacted_spans }
+    }
+}
+
+impl From<wire::Ran> for Ran {
+    fn from(ran: wire::Ran) -> Self {
+        let wire::Ran { ending, clock, sandbox, sandbox_layers, redacted_spans } = ran;
+        Self { ending, clock: non_empty(clock), sandbox: non_empty(sandbox), sandbox_layers, redacted_spans }
     }
 }
 
@@ -143,6 +160,7 @@ impl TryFrom<wire::ToolResult> for ToolResult {
             images: result.images.into_iter().map(Into::into).collect(),
             documents: result.documents.into_iter().map(Into::into).collect(),
             written: result.written.into_iter().map(Into::into).collect(),
+            ran: result.ran.map(Into::into),
         })
     }
 }
@@ -157,6 +175,7 @@ impl TryFrom<executor::Finished> for ToolResult {
             executor::ToolStatus::NoData => ToolStatus::NoData,
             executor::ToolStatus::Unspecified => return Err(Malformed("a tool result has no status")),
         };
+        let ran = Some(ran(&finished));
         Ok(Self {
             status,
             data: finished.data,
@@ -168,7 +187,20 @@ impl TryFrom<executor::Finished> for ToolResult {
             images: finished.images.into_iter().map(inline).collect(),
             documents: Vec::new(),
             written: finished.written.into_iter().map(Into::into).collect(),
+            ran,
         })
+    }
+}
+
+fn ran(finished: &executor::Finished) -> Ran {
+    let word = |name: &str, of: &str| name.strip_prefix(of).unwrap_or(name).to_ascii_lowercase();
+    let clock = finished.clock();
+    Ran {
+        ending: word(finished.ending().as_str_name(), "ENDING_"),
+        clock: (clock != executor::Clock::Unspecified).then(|| word(clock.as_str_name(), "CLOCK_")),
+        sandbox: non_empty(finished.sandbox.clone()),
+        sandbox_layers: finished.sandbox_layers.clone(),
+        redacted_spans: finished.redacted_spans,
     }
 }
 

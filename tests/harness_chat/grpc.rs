@@ -108,6 +108,9 @@ async fn agents_decisions_and_reading_on_are_there_for_services() {
         Some(Kind::ToolFinished(finished)) => finished.result.as_ref(),
         _ => None,
     });
+    let mut ran = results.clone().filter_map(|result| result.ran.as_ref());
+    let ran = ran.find(|ran| ran.ending == "exited").expect("how the command was run");
+    assert!(!ran.sandbox.is_empty() && ran.sandbox_layers.iter().any(|layer| layer == "seccomp"), "{ran:?}");
     let results: Vec<_> = results.map(|result| (result.return_code, result.error.as_str())).collect();
     assert_eq!(results[0], (Some(0), ""), "{results:?}");
     assert!(results.iter().any(|(_, error)| error.contains("one is enough")), "{results:?}");

@@ -109,6 +109,7 @@ pub(crate) fn with_tools() -> Vec<EventKind> {
                 images: Vec::new(),
                 documents: Vec::new(),
                 written: Vec::new(),
+                ran: None,
             },
         },
         counted(1),

@@ -46,6 +46,6 @@ pub use run::{
 };
 pub use tool::{
     Approval, Before, ClientTool, ClientToolMode, Gate, Labels, OutputStream, Permission, Placement, Printed,
-    ToolEffect, ToolPlan, ToolProfile, ToolResult, ToolStatus, ToolVerdict, WrittenFile,
+    Ran, ToolEffect, ToolPlan, ToolProfile, ToolResult, ToolStatus, ToolVerdict, WrittenFile,
 };
 pub use usage::{ContextSize, Totals, Usage};

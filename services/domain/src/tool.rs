@@ -216,6 +216,21 @@ pub struct WrittenFile {
     pub created: bool,
 }
 
+/// How an executor ran a call, in its own words: for whoever looks into it, not for the model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ran {
+    /// How it ended, such as `exited`, `timed_out` or `unknown`.
+    pub ending: String,
+    /// Which clock ended it, if it took too long, such as `run` or `idle`.
+    pub clock: Option<String>,
+    /// The sandbox that its processes had: `full`, `full-noproc`, `pod` or `none`; `None` if there were none.
+    pub sandbox: Option<String>,
+    /// The layers of it.
+    pub sandbox_layers: Vec<String>,
+    /// How many secrets were masked in what it wrote.
+    pub redacted_spans: u64,
+}
+
 /// What a tool call returned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolResult {
@@ -239,6 +254,8 @@ pub struct ToolResult {
     pub documents: Vec<Document>,
     /// Files of the session that it wrote, as far as that is known.
     pub written: Vec<WrittenFile>,
+    /// How an executor ran it, if one did.
+    pub ran: Option<Ran>,
 }
 
 impl ToolResult {
@@ -260,6 +277,7 @@ impl ToolResult {
             images: Vec::new(),
             documents: Vec::new(),
             written: Vec::new(),
+            ran: None,
         }
     }
 }

@@ -64,19 +64,15 @@ impl Service {
         Box::pin(events)
     }
 
-    /// Refuses whoever may not have done what would be done in a run.
-    async fn permit(&self, found: &Found, caller: Option<&Caller>) -> Result<(), Status> {
-        let only = caller.map(|caller| caller.clusters.as_slice()).unwrap_or_default();
-        match self.runs.stays_within(found, only).await.map_err(|error| unavailable(&error))? {
-            true => Ok(()),
-            false => Err(Status::permission_denied("the run looks at clusters that the API key is not for")),
-        }
-    }
-
+    /// A run that the caller may see, and have something done in.
     async fn find(&self, id: String, caller: Option<&Caller>) -> Result<Found, Status> {
         let id = RunId::new(id);
         let found = self.runs.find(&id, account(caller)).await.map_err(|error| unavailable(&error))?;
-        found.ok_or_else(|| Status::not_found(format!("there is no run {id}")))
+        let found = found.ok_or_else(|| Status::not_found(format!("there is no run {id}")))?;
+        match self.runs.stays_within(&found, clusters(caller)).await.map_err(|error| unavailable(&error))? {
+            true => Ok(found),
+            false => Err(Status::permission_denied("the run looks at clusters that the API key is not for")),
+        }
     }
 }
 
@@ -98,6 +94,11 @@ fn account(caller: Option<&Caller>) -> &str {
         .map(|caller| caller.account.as_str())
         .filter(|account| !account.is_empty())
         .unwrap_or(DEFAULT_ACCOUNT)
+}
+
+/// The only clusters that a caller may reach; all if there are none.
+fn clusters(caller: Option<&Caller>) -> &[String] {
+    caller.map(|caller| caller.clusters.as_slice()).unwrap_or_default()
 }
 
 fn span<T>(rpc: &'static str, request: &Request<T>) -> tracing::Span {
@@ -148,11 +149,10 @@ impl agent_server::Agent for Service {
         request: Request<ListToolsRequest>,
     ) -> Result<Response<ListToolsResponse>, Status> {
         let caller = received(request, |asked| &mut asked.caller).caller;
-        let only = caller.as_ref().map(|caller| caller.clusters.as_slice()).unwrap_or_default();
         let offer = self
             .runs
             .tools()
-            .anywhere(account(caller.as_ref()), only)
+            .anywhere(account(caller.as_ref()), clusters(caller.as_ref()))
             .offer(ToolProfile::default())
             .await
             .map_err(|missing| Status::unavailable(missing.to_string()))?;
@@ -204,7 +204,7 @@ impl agent_server::Agent for Service {
         };
         let found = self
             .runs
-            .list(account(request.caller.as_ref()), limit)
+            .list(account(request.caller.as_ref()), clusters(request.caller.as_ref()), limit)
             .await
             .map_err(|error| unavailable(&error))?;
         let mut runs = Vec::with_capacity(found.len());
@@ -239,7 +239,6 @@ impl agent_server::Agent for Service {
             return Err(Status::invalid_argument("settlement: it is missing; say what is decided"));
         }
         let found = self.find(request.run_id.clone(), request.caller.as_ref()).await?;
-        self.permit(&found, request.caller.as_ref()).await?;
         let outcome = self.runs.settle(found, request).await.map_err(|error| match error {
             NotSettled::Unknown(_) => Status::not_found(error.to_string()),
             NotSettled::Over(_) => Status::failed_precondition(error.to_string()),
@@ -255,7 +254,6 @@ impl agent_server::Agent for Service {
             return Err(Status::invalid_argument("text: it is missing; say something"));
         }
         let found = self.find(run_id, caller.as_ref()).await?;
-        self.permit(&found, caller.as_ref()).await?;
         let images = ask::images(images)?.into_iter().map(Part::Image);
         let text = Some(text).filter(|text| !text.is_empty()).map(Part::Text);
         let message = Message::new(Role::User, text.into_iter().chain(images).collect());

@@ -18,7 +18,7 @@ use wire::session::{
 
 use wire::agent::Caller;
 
-use super::{account, ask::idempotency, received, span, unavailable};
+use super::{account, ask::idempotency, clusters, received, span, unavailable};
 use crate::sessions::{
     Error, Refused, Sessions,
     read::{Range, Unreadable},
@@ -44,10 +44,9 @@ impl SessionService {
         Self { sessions }
     }
 
-    /// Refuses whoever may not have done what would be done in the session.
+    /// Refuses whoever may not see the session, or have something done in it.
     async fn permit(&self, session: &str, caller: Option<&Caller>) -> Result<(), Status> {
-        let only = caller.map(|caller| caller.clusters.as_slice()).unwrap_or_default();
-        match self.sessions.stays_within(session, account(caller), only).await? {
+        match self.sessions.stays_within(session, account(caller), clusters(caller)).await? {
             true => Ok(()),
             false => {
                 Err(Status::permission_denied("the session reaches clusters that the API key is not for"))
@@ -125,6 +124,7 @@ impl sessions_server::Sessions for SessionService {
         request: Request<GetSessionRequest>,
     ) -> Result<Response<GetSessionResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
+        self.permit(&request.session_id, request.caller.as_ref()).await?;
         let session = self.sessions.get(&request.session_id, account(request.caller.as_ref())).await?;
         Ok(Response::new(GetSessionResponse { session: Some(session) }))
     }
@@ -134,8 +134,9 @@ impl sessions_server::Sessions for SessionService {
         request: Request<ListSessionsRequest>,
     ) -> Result<Response<ListSessionsResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
-        let (account, limit) = (account(request.caller.as_ref()), limit(request.limit, 100));
-        let sessions = self.sessions.list(account, &request.after_session_id, limit).await?;
+        let (account, only) = (account(request.caller.as_ref()), clusters(request.caller.as_ref()));
+        let limit = limit(request.limit, 100);
+        let sessions = self.sessions.list(account, only, &request.after_session_id, limit).await?;
         Ok(Response::new(ListSessionsResponse { sessions }))
     }
 
@@ -155,6 +156,7 @@ impl sessions_server::Sessions for SessionService {
         request: Request<DeleteSessionRequest>,
     ) -> Result<Response<DeleteSessionResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
+        self.permit(&request.session_id, request.caller.as_ref()).await?;
         self.sessions.delete(&request.session_id, account(request.caller.as_ref())).await?;
         Ok(Response::new(DeleteSessionResponse {}))
     }
@@ -180,6 +182,7 @@ impl sessions_server::Sessions for SessionService {
     ) -> Result<Response<ListMessagesResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
         let ListMessagesRequest { caller, session_id, limit: most, after_sequence } = request;
+        self.permit(&session_id, caller.as_ref()).await?;
         let account = account(caller.as_ref());
         let (messages, has_more) =
             self.sessions.messages(&session_id, account, after_sequence, limit(most, MOST)).await?;
@@ -193,6 +196,7 @@ impl sessions_server::Sessions for SessionService {
         let request = received(request, |asked| &mut asked.caller);
         let ListEventsRequest { caller, session_id, cursor, filter, limit: most, before_sequence, search } =
             request;
+        self.permit(&session_id, caller.as_ref()).await?;
         // All of it from the beginning, unless the last ones are asked for.
         let beginning = Cursor { place: Some(cursor::Place::AfterSequence(0)) };
         let cursor = cursor.or_else(|| (most == 0 && before_sequence == 0).then_some(beginning));
@@ -209,6 +213,7 @@ impl sessions_server::Sessions for SessionService {
     async fn watch(&self, request: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
         let WatchRequest { caller, session_id, cursor, filter } =
             received(request, |asked| &mut asked.caller);
+        self.permit(&session_id, caller.as_ref()).await?;
         let wanted = Wanted::of(filter, None)?;
         let events = self.sessions.watch(&session_id, account(caller.as_ref()), cursor, wanted).await?;
         let events = events.map_err(|error| Status::from(Error::Store(error)));
@@ -220,6 +225,7 @@ impl sessions_server::Sessions for SessionService {
         request: Request<CancelTurnRequest>,
     ) -> Result<Response<CancelTurnResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
+        self.permit(&request.session_id, request.caller.as_ref()).await?;
         let reason = match request.reason.as_str() {
             "" => "User requested cancellation".to_owned(),
             reason => reason.to_owned(),

@@ -98,16 +98,36 @@ impl Runs {
         Ok(())
     }
 
-    /// Runs of an account, newest first.
-    pub(crate) async fn list(&self, account: &str, limit: usize) -> Result<Vec<Found>, store::Error> {
+    /// Runs of an account that look at no other clusters than `only`, newest first.
+    pub(crate) async fn list(
+        &self,
+        account: &str,
+        only: &[String],
+        limit: usize,
+    ) -> Result<Vec<Found>, store::Error> {
         let limit = NonZeroUsize::new(limit).unwrap_or(NonZeroUsize::MIN);
-        let query = Query { account: account.to_owned(), kind: Kind::Run, before: None, limit };
-        let entries = self.log.list(query).await?;
-        let found = entries.into_iter().map(|entry| match self.table.get(&RunId::new(entry.log.as_str())) {
-            Some(run) => Found::Here(run),
-            None => Found::Stored(Box::new(entry)),
-        });
-        Ok(found.collect())
+        let (mut listed, mut before) = (Vec::new(), None);
+        loop {
+            let query = Query { account: account.to_owned(), kind: Kind::Run, before, limit };
+            let entries = self.log.list(query).await?;
+            before = entries.last().map(|entry| entry.number);
+            let is_last = entries.len() < limit.get();
+            for entry in entries {
+                let found = match self.table.get(&RunId::new(entry.log.as_str())) {
+                    Some(run) => Found::Here(run),
+                    None => Found::Stored(Box::new(entry)),
+                };
+                if self.stays_within(&found, only).await? {
+                    listed.push(found);
+                }
+                if listed.len() == limit.get() {
+                    return Ok(listed);
+                }
+            }
+            if is_last {
+                return Ok(listed);
+            }
+        }
     }
 }
 

@@ -56,7 +56,7 @@ impl Runs {
         if let Some(asked) = &question.idempotency
             && let Some(log) = self.log().created(asked).await?
         {
-            return self.attach(&log, &question.account).await;
+            return self.attach(&log, &question).await;
         }
         let model = self.models.get(question.model.as_deref())?;
         self.check_sight(&*model, &question)?;
@@ -86,7 +86,7 @@ impl Runs {
         let events = stamped(&id, 0, events.into_iter().map(Entry::main));
         let lease = match self.create(&progress, question.idempotency.take(), events).await? {
             Creation::New(lease) => lease,
-            Creation::Existing(log) => return self.attach(&log, &context.account).await,
+            Creation::Existing(log) => return self.attach(&log, &question).await,
             Creation::Mismatch(_) => return Err(Refusal::OtherRequest),
         };
         let Equipment { model, tools, offer, .. } = equipment;
@@ -222,11 +222,11 @@ impl Runs {
     }
 
     /// Begins to read the run that the same request has started before.
-    async fn attach(&self, log: &LogId, account: &str) -> Result<Reading, Refusal> {
+    async fn attach(&self, log: &LogId, again: &Question) -> Result<Reading, Refusal> {
         let id = RunId::new(log.as_str());
-        match self.find(&id, account).await? {
-            Some(found) => Ok(self.read(found)),
-            None => Err(Refusal::OtherRequest),
+        match self.find(&id, &again.account).await? {
+            Some(found) if self.stays_within(&found, &again.clusters).await? => Ok(self.read(found)),
+            Some(_) | None => Err(Refusal::OtherRequest),
         }
     }
 

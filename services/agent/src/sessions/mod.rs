@@ -143,14 +143,27 @@ impl Sessions {
     pub(crate) async fn list(
         &self,
         account: &str,
+        only: &[String],
         after: &str,
         limit: NonZeroUsize,
     ) -> Result<Vec<Session>, Error> {
-        let mut sessions = Vec::new();
-        for entry in self.listed(account, Kind::Session, after, limit).await? {
-            sessions.push(self.describe(entry).await?);
+        let (mut sessions, mut after) = (Vec::new(), after.to_owned());
+        loop {
+            let entries = self.listed(account, Kind::Session, &after, limit).await?;
+            let is_last = entries.len() < limit.get();
+            if let Some(last) = entries.last() {
+                last.log.as_str().clone_into(&mut after);
+            }
+            for entry in entries.into_iter().filter(|entry| reaches_only(entry, only)) {
+                sessions.push(self.describe(entry).await?);
+                if sessions.len() == limit.get() {
+                    return Ok(sessions);
+                }
+            }
+            if is_last {
+                return Ok(sessions);
+            }
         }
-        Ok(sessions)
     }
 
     async fn listed(
@@ -216,10 +229,9 @@ impl Sessions {
         Ok(had_files)
     }
 
-    /// Whether whoever may reach only these clusters may speak to a session: it reaches no others.
+    /// Whether whoever may reach only these clusters may see a session: it reaches no others.
     pub(crate) async fn stays_within(&self, id: &str, account: &str, only: &[String]) -> Result<bool, Error> {
-        let reached = details(&self.find(id, account).await?).clusters;
-        Ok(only.is_empty() || !reached.is_empty() && reached.iter().all(|cluster| only.contains(cluster)))
+        Ok(reaches_only(&self.find(id, account).await?, only))
     }
 
     /// The log of a session of an account.
@@ -313,6 +325,12 @@ impl Sessions {
         self.closing.cancel();
         self.tasks.wait().await;
     }
+}
+
+/// Whether a session reaches no other clusters than these, which are all if there are none.
+fn reaches_only(entry: &Entry, only: &[String]) -> bool {
+    let reached = details(entry).clusters;
+    only.is_empty() || !reached.is_empty() && reached.iter().all(|cluster| only.contains(cluster))
 }
 
 fn details(entry: &Entry) -> Details {
