@@ -31,7 +31,7 @@ pub(crate) fn decision(held: &Value, decision: Value) -> Value {
 
 #[tokio::test]
 async fn three_executors_at_one_name_run_what_may_run() {
-    let Some(mut fleet) = Fleet::of_one_name(3).await else { return };
+    let Some(fleet) = Fleet::of_one_name(3).await else { return };
     let calls: Vec<_> = (0..12).map(|call| bash(&format!("echo call-{call}"))).collect();
     let mut used = std::collections::BTreeSet::new();
     for _ in 0..3 {
@@ -63,14 +63,13 @@ async fn three_executors_at_one_name_run_what_may_run() {
         fleet.ask(&yes).await;
         assert_eq!(fleet.lines("mark"), times, "a permission counts once");
     }
-
-    killed_while_it_changes(&mut fleet).await;
 }
 
-/// The executor of a change is killed: nobody begins it again, and the model is told that nobody knows.
-async fn killed_while_it_changes(fleet: &mut Fleet) {
+#[tokio::test]
+async fn a_change_whose_executor_is_killed_is_in_doubt_and_does_not_begin_again() {
+    let mut fleet = Fleet::start(2, &|_, start| start, |start| start).await;
     let change = format!("echo begun >> {}; sleep 60", fleet.path("begun").display());
-    let held = held(fleet, &change).await;
+    let held = held(&fleet, &change).await;
     let mut body = decision(&held, json!({ "approved": true }));
     body["stream"] = true.into();
     let mut stream = Stream::open(&fleet.chat(), &body).await.unwrap();
@@ -91,7 +90,8 @@ async fn killed_while_it_changes(fleet: &mut Fleet) {
             result = frame.data;
         }
     }
-    assert!(result["result"]["error"].as_str().unwrap().contains("executor was lost"), "{result}");
+    let told = result["result"]["error"].as_str().unwrap();
+    assert!(told.contains("nobody knows whether it did") && told.contains("Look at the state"), "{result}");
     assert_eq!((fleet.lines("begun"), places(&fleet.events(&run).await).len()), (1, 1));
 }
 

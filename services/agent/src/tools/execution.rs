@@ -29,7 +29,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// How long a lost execution is looked for.
 const ATTACH_TIME: Duration = Duration::from_secs(3);
 /// What the model reads of a call whose end nobody knows.
-const UNKNOWN: &str = "The executor that ran this call was lost, and nobody knows whether it did what it was asked. \
+const UNKNOWN: &str = "This call's executor was lost, and nobody knows whether it did what it was asked. \
     It was not run again. Look at the state of things before you try once more.";
 /// How often a call that only reads begins again elsewhere because its executor was lost.
 const MOVES: u32 = 2;
@@ -174,7 +174,11 @@ impl Execution {
                     }
                     continue;
                 }
-                Err(status) => return self.not_run(status, seen),
+                Err(status) if seen > 0 && !self.only_reads(call, context).await => {
+                    tracing::warn!(error = status.message(), "nobody knows what became of a call");
+                    return ToolResult::error(UNKNOWN);
+                }
+                Err(status) => return not_run(status, seen),
             };
             vain = if seen > before { 0 } else { vain + 1 };
             if vain > 0 {
@@ -502,17 +506,6 @@ impl Execution {
             self.note_home(home).await;
         }
     }
-
-    fn not_run(&self, status: &Status, seen: u64) -> ToolResult {
-        let text = status.message();
-        ToolResult::error(if seen > 0 {
-            format!("The executor was lost while the tool ran, and its result with it: {text}")
-        } else if executors::is_doubtful(status) {
-            UNKNOWN.to_owned()
-        } else {
-            format!("The tool could not be run: {text}")
-        })
-    }
 }
 
 impl Drop for Execution {
@@ -532,6 +525,18 @@ impl Drop for Execution {
             }
         });
     }
+}
+
+/// What the model reads of a call that did not run to its end.
+fn not_run(status: &Status, seen: u64) -> ToolResult {
+    let text = status.message();
+    ToolResult::error(if seen > 0 {
+        format!("The executor was lost while the tool ran, and its result with it: {text}")
+    } else if executors::is_doubtful(status) {
+        UNKNOWN.to_owned()
+    } else {
+        format!("The tool could not be run: {text}")
+    })
 }
 
 /// Has it noted that a call goes to an executor.
