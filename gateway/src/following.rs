@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
 use tonic::{Code, Status, Streaming};
 use wire::agent::{Caller, Event};
 
-use crate::upstream::{Started, Upstream};
-
-/// Time between two looks for an agent.
-const PAUSE: Duration = Duration::from_millis(250);
+use crate::{
+    patience::Patience,
+    upstream::{Started, Upstream},
+};
 
 /// What can be followed.
 pub(crate) trait Followed {
@@ -28,15 +27,14 @@ pub(crate) struct Following<F: Followed> {
     followed: F,
     /// Nothing if the agent was lost before it sent any.
     events: Option<Streaming<F::Event>>,
-    patience: Duration,
-    lost: Option<Instant>,
+    patience: Patience,
 }
 
 impl<F: Followed> Following<F> {
     /// Follows what an agent has.
     pub(crate) async fn begin(followed: F, patience: Duration) -> Result<Self, Status> {
         let events = Some(followed.open().await?);
-        Ok(Self { followed, events, patience, lost: None })
+        Ok(Self { followed, events, patience: Patience::new(patience) })
     }
 
     /// Follows what some agent will have, whatever has become of the one that said so.
@@ -45,7 +43,7 @@ impl<F: Followed> Following<F> {
             Err(status) if is_final(&status) => return Err(status),
             opened => opened.ok(),
         };
-        Ok(Self { followed, events, patience, lost: None })
+        Ok(Self { followed, events, patience: Patience::new(patience) })
     }
 
     /// The next event; an error once no agent has it, with what the last one said. Dropping the future loses nothing.
@@ -54,7 +52,7 @@ impl<F: Followed> Following<F> {
             let why = match self.events.as_mut() {
                 Some(events) => match events.message().await {
                     Ok(Some(event)) => {
-                        self.lost = None;
+                        self.patience.heard();
                         self.followed.seen(&event);
                         return Ok(event);
                     }
@@ -68,19 +66,9 @@ impl<F: Followed> Following<F> {
     }
 
     async fn rejoin(&mut self) -> Option<()> {
-        let lost = *self.lost.get_or_insert_with(Instant::now);
-        while lost.elapsed() < self.patience {
-            sleep(PAUSE).await;
-            match self.followed.open().await {
-                Ok(events) => {
-                    self.events = Some(events);
-                    return Some(());
-                }
-                Err(status) if is_final(&status) => break,
-                Err(_) => {}
-            }
-        }
-        None
+        let Self { followed, patience, .. } = self;
+        self.events = Some(patience.find(|| followed.open(), is_final).await?);
+        Some(())
     }
 }
 
@@ -117,7 +105,7 @@ impl Following<RunEvents> {
     pub(crate) fn run(agent: Upstream, caller: Caller, started: Started, patience: Duration) -> Self {
         let Started { run_id: run, events } = started;
         let followed = RunEvents { agent, caller, run, position: 0 };
-        Self { followed, events: Some(events), patience, lost: None }
+        Self { followed, events: Some(events), patience: Patience::new(patience) }
     }
 
     pub(crate) fn id(&self) -> &str {

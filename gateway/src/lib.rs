@@ -35,6 +35,7 @@ mod harness;
 mod holmes;
 mod ops;
 mod passing;
+mod patience;
 mod problem;
 mod resume;
 mod robusta;
