@@ -15,7 +15,10 @@ use domain::{
 };
 use runtime::clock;
 use store::{Batch, BlobId, Lease, State, Store};
-use tokio::time::{Instant, interval};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, interval},
+};
 
 use super::{
     Progress, Runs,
@@ -34,7 +37,7 @@ use crate::{
 const PERIOD: Duration = Duration::from_secs(1);
 /// How many it looks at, and how many of them it takes over at a time.
 const LOOKED_AT: usize = 1000;
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 64;
 /// How often one that cannot be read is tried, in case another agent, of another version, can.
 const TRIES: u32 = 5;
 /// Events that are read at a time.
@@ -105,44 +108,58 @@ impl Runs {
         let closing = self.closing.clone();
         self.tasks.spawn(closing.run_until_cancelled_owned(async move {
             let (mut ticks, mut patience) = (interval(PERIOD), Patience::default());
+            let mut takeovers = JoinSet::new();
             loop {
                 ticks.tick().await;
                 // What would be taken over now would soon be left again.
                 if runs.draining.is_cancelled() {
-                    return;
+                    break;
                 }
-                if let Err(error) = runs.recover(&session, &mut patience).await {
+                while takeovers.try_join_next().is_some() {}
+                if let Err(error) = runs.recover(&session, &mut patience, &mut takeovers).await {
                     tracing::warn!(%error, "runs of lost agents cannot be looked for");
                 }
             }
+            // One that has begun is brought to its end: the run goes on, or its log is free again.
+            while takeovers.join_next().await.is_some() {}
         }));
     }
 
     async fn recover(
-        &self,
+        self: &Arc<Self>,
         session: &(impl Fn(LogId) + Sync),
         patience: &mut Patience,
+        takeovers: &mut JoinSet<()>,
     ) -> Result<(), store::Error> {
         let owner = self.heart.beats().await?;
-        for log in patience.due(self.log.abandoned(LOOKED_AT).await?, AT_ONCE) {
+        let due = patience.due(self.log.abandoned(LOOKED_AT).await?);
+        let (sessions, runs): (Vec<_>, Vec<_>) = due.into_iter().partition(is_session);
+        for log in sessions.into_iter().take(AT_ONCE) {
+            patience.tried(log.clone());
+            session(log);
+        }
+        // The store was away, and with it the news that this agent lives, where this one drives a run.
+        let room = AT_ONCE.saturating_sub(takeovers.len());
+        for log in runs.into_iter().filter(|log| !self.drives(log)).take(room) {
             let tries = patience.tried(log.clone());
-            if is_session(&log) {
-                session(log);
-                continue;
-            }
-            // The store was away, and with it the news that this agent lives.
-            if self.drives(&log) {
-                continue;
-            }
             let Some(lease) = self.log.claim(&log, &owner).await? else { continue };
-            if let Err(error) = self.take_over(lease.clone(), tries >= TRIES).await {
-                if tries == 1 {
-                    tracing::warn!(log = log.as_str(), %error, "a run cannot be taken over now");
+            let runs = Arc::clone(self);
+            takeovers.spawn(async move {
+                if let Err(error) = runs.try_to_take_over(lease, tries).await {
+                    tracing::warn!(log = log.as_str(), %error, "a run cannot be left");
                 }
-                self.log.release(lease).await?;
-            }
+            });
         }
         Ok(())
+    }
+
+    /// Takes a run over, or frees its log for the next try.
+    async fn try_to_take_over(&self, lease: Lease, tries: u32) -> Result<(), store::Error> {
+        let Err(error) = self.take_over(lease.clone(), tries >= TRIES).await else { return Ok(()) };
+        if tries == 1 {
+            tracing::warn!(log = lease.log().as_str(), %error, "a run cannot be taken over now");
+        }
+        self.log.release(lease).await
     }
 
     fn drives(&self, log: &LogId) -> bool {

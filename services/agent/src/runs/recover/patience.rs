@@ -11,6 +11,8 @@ use tokio::time::Instant;
 /// How long one is left alone after its first failure, and at most.
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(10);
+/// How long one is remembered that nobody asks about: longer than a try takes.
+const KEPT: Duration = Duration::from_secs(60);
 
 /// What was tried of late.
 #[derive(Debug, Default)]
@@ -25,15 +27,14 @@ struct Tried {
 }
 
 impl Patience {
-    /// Those that are to be tried now, at most so many, those first that were tried least. What is not asked about any
-    /// more is forgotten.
-    pub(super) fn due(&mut self, mut logs: Vec<LogId>, most: usize) -> Vec<LogId> {
+    /// Those that are to be tried now, those first that were tried least. What is not asked about for long is forgotten.
+    pub(super) fn due(&mut self, mut logs: Vec<LogId>) -> Vec<LogId> {
         let asked: HashSet<_> = logs.iter().collect();
-        self.0.retain(|log, _| asked.contains(log));
         let now = Instant::now();
+        // While one is tried, nobody asks about it.
+        self.0.retain(|log, tried| asked.contains(log) || now < tried.again + KEPT);
         logs.retain(|log| self.0.get(log).is_none_or(|tried| tried.again <= now));
         logs.sort_by_key(|log| self.0.get(log).map(|tried| tried.pause));
-        logs.truncate(most);
         logs
     }
 

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use domain::ToolProfile;
 use futures_util::{
     StreamExt as _,
     stream::{self, BoxStream},
@@ -26,6 +27,8 @@ pub(super) const CHANGE: &str = "change";
 /// Waits for a person.
 const ASK: &str = "ask";
 pub(super) const TOOLS: [&str; 3] = [LOOK, CHANGE, ASK];
+/// Who asks for these tools gets no answer.
+pub(super) const SILENT: ToolProfile = ToolProfile::Harness;
 /// How often an executor says something.
 const BEAT: Duration = Duration::from_secs(5);
 
@@ -89,7 +92,13 @@ impl ToolExecutor for Hands {
     type ExecuteStream = BoxStream<'static, Result<ExecuteEvent, Status>>;
     type AttachStream = BoxStream<'static, Result<ExecuteEvent, Status>>;
 
-    async fn list_tools(&self, _: Request<ListToolsRequest>) -> Result<Response<ListToolsResponse>, Status> {
+    async fn list_tools(
+        &self,
+        asked: Request<ListToolsRequest>,
+    ) -> Result<Response<ListToolsResponse>, Status> {
+        if asked.get_ref().profile == SILENT.name() {
+            std::future::pending::<()>().await;
+        }
         let tool = |name: &str| Tool {
             name: name.to_owned(),
             parameters_json: "{}".to_owned(),

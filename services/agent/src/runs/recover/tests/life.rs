@@ -62,6 +62,11 @@ impl World {
 
     /// A new agent, which looks for runs that nobody drives.
     pub(super) fn live(&self) -> Life<'_> {
+        self.live_for(|_| ())
+    }
+
+    /// The same, and this is told of sessions that nobody works on.
+    pub(super) fn live_for(&self, session: impl Fn(LogId) + Send + Sync + 'static) -> Life<'_> {
         let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
         let runs = {
             let _inside = runtime.enter();
@@ -77,7 +82,7 @@ impl World {
             let models = Catalogue::load(None, &|_| None, Settings::default(), oracle).unwrap();
             let tools = Tools::new(executors, &config);
             let runs = Arc::new(Runs::new(config, models, tools, Arc::clone(&self.store)));
-            runs.keep_recovering(|_| ());
+            runs.keep_recovering(session);
             runs
         };
         Life { world: self, runtime, runs }

@@ -1,10 +1,12 @@
 //! Runs that nobody can go on with now, or any more.
 
-use domain::{Event, EventKind, Limits, LogId, Outcome, RunId, RunStarted};
+use domain::{Event, EventKind, Limits, LogId, Outcome, RunId, RunSetup, RunStarted};
 use store::{Creation, Kind, Meta, NewLog, OwnerId};
+use tokio::sync::watch;
 
 use super::{
     SOON,
+    hands::SILENT,
     life::{Life, Moment, World},
     question, told,
 };
@@ -33,13 +35,32 @@ fn leave(world: &World, life: &Life<'_>, run: &RunId, events: Vec<Event>) -> Log
 
 /// Leaves runs behind that look at a cluster that is not connected.
 fn leave_behind(world: &World, life: &Life<'_>, number: u32, limits: Limits) -> Vec<LogId> {
+    leave_runs(world, life, number, |setup| (setup.cluster, setup.limits) = (AWAY.to_owned(), limits))
+}
+
+/// Leaves runs behind, set up like this.
+fn leave_runs(world: &World, life: &Life<'_>, number: u32, set: impl Fn(&mut RunSetup)) -> Vec<LogId> {
     let (first, mut started) = first(world, life);
-    (started.setup.cluster, started.setup.limits) = (AWAY.to_owned(), limits);
+    set(&mut started.setup);
     let runs = (0..number).map(|number| {
         let (run, kind) = (RunId::new(format!("run_{number}")), EventKind::RunStarted(started.clone()));
         leave(world, life, &run, vec![Event { run: run.clone(), kind, ..first.clone() }])
     });
     runs.collect()
+}
+
+/// Leaves a session behind to which something was said.
+fn leave_session(world: &World, life: &Life<'_>) -> LogId {
+    let id = LogId::new(format!("session_{:032x}", 1));
+    let meta =
+        Meta { account: "a".to_owned(), kind: Kind::Session, title: String::new(), details: Vec::new() };
+    let (owner, events) = (OwnerId::new("gone"), Vec::new());
+    let new = NewLog { id: id.clone(), owner, meta, idempotency: None, events };
+    life.until(async {
+        world.store.create(new).await.unwrap();
+        world.store.post(&id, "message/1", Vec::new()).await.unwrap();
+    });
+    id
 }
 
 #[test]
@@ -56,6 +77,24 @@ fn runs_that_cannot_go_on_now_keep_no_other_from_going_on() {
     other.ends(&log);
     assert_eq!(told(&world, &log).0, Some(Outcome::Finished));
     assert!(stuck.iter().all(|log| told(&world, log).0.is_none()), "they may go on later");
+}
+
+#[test]
+fn runs_whose_executor_is_silent_keep_no_other_and_no_session_from_going_on() {
+    let world = World::new(&[100]);
+    let life = world.live();
+    leave_runs(&world, &life, 40, |setup| setup.profile = SILENT);
+    let session = leave_session(&world, &life);
+    let log = life.begins(question(world.limits));
+    assert!(!life.ends_before(Moment::Events(3, 0), &log));
+    drop(life);
+    let (told, mut heard) = watch::channel(None);
+    let other = world.live_for(move |session| drop(told.send_replace(Some(session))));
+    let took = other.takes_over(&log);
+    assert!(took <= SOON, "it took {took:?}");
+    let woken = other.until(async { heard.wait_for(Option::is_some).await.unwrap().clone() });
+    assert_eq!(woken, Some(session));
+    other.ends(&log);
 }
 
 #[test]
