@@ -6,6 +6,7 @@
 //! * `actor`: the owner of a session while a turn goes on
 //! * `turn`, `project`: a turn, and its runs as events of the session
 //! * `record`: the entries of the log
+//! * `standing`: what people have allowed for later calls
 //! * `post`: what is said to a session
 //! * `read`, `wanted`, `prompts`: its events, as readers get them, which of them, with what the model was told
 //! * `ids`, `words`, `failure`: names, messages, errors
@@ -20,6 +21,7 @@ mod project;
 mod prompts;
 pub(crate) mod read;
 mod record;
+mod standing;
 mod turn;
 pub(crate) mod wanted;
 mod words;

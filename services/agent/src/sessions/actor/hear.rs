@@ -11,7 +11,7 @@ use super::{Actor, cancelled, input, now, write::Source};
 use crate::{
     runs::NotSteered,
     sessions::{
-        ids,
+        ids, standing,
         turn::{Doing, INTERRUPTED, Said, Turn},
     },
 };
@@ -48,7 +48,7 @@ impl Actor {
                 let id = CallId::new(&*decision.tool_call_id);
                 let standing = decision.standing_grants.clone();
                 if self.settle(entry, &key, &id, known, |turn| turn.decide(&id, decision)).await? {
-                    self.rest.standing_grants.extend(standing);
+                    standing::add(&mut self.rest.standing_grants, standing, now());
                 }
                 Ok(())
             }
