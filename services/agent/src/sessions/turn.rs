@@ -1,6 +1,6 @@
 //! A turn that goes on: what it was asked, which runs it has had, what it waits for.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use domain::{AgentId, CallId, Event, EventKind, LogId, Permission, Run, RunId, Timestamp, ToolProfile};
 use futures_util::stream::BoxStream;
@@ -79,6 +79,8 @@ pub(super) struct Turn {
     /// The event that began the message that is said, and the one that began the thinking before it.
     pub message_began: u64,
     pub thinking_began: u64,
+    /// When the client or a person was last asked for something.
+    asked: Timestamp,
 }
 
 impl Turn {
@@ -107,6 +109,7 @@ impl Turn {
             causes: HashSet::new(),
             message_began: 0,
             thinking_began: 0,
+            asked: began,
         }
     }
 
@@ -175,11 +178,17 @@ impl Turn {
         }
     }
 
-    /// Remembers where messages begin.
+    /// What is left of a time that began when the client or a person was asked.
+    pub(super) fn left_of(&self, time: Duration, now: Timestamp) -> Duration {
+        time.saturating_sub(Duration::from_millis(millis(self.asked, now)))
+    }
+
+    /// Remembers where messages begin, and when somebody was asked.
     pub(super) fn note(&mut self, entry: &Entry) {
         match entry.data() {
             Some(Data::OutputMessageStarted(_)) => self.message_began = entry.sequence,
             Some(Data::ReasonThinkingStarted(_)) => self.thinking_began = entry.sequence,
+            Some(Data::ToolCallRequested(_) | Data::ToolApprovalRequested(_)) => self.asked = entry.time,
             _ => {}
         }
     }

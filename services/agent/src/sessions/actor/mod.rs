@@ -279,7 +279,7 @@ impl Actor {
                 turn.doing = if calls.is_empty() && approvals.is_empty() {
                     Doing::Beginning
                 } else {
-                    Doing::Waiting(Instant::now() + time)
+                    Doing::Waiting(Instant::now() + turn.left_of(time, now()))
                 };
                 Ok(())
             }
