@@ -35,7 +35,7 @@ async fn spent(world: &World, account: &str) -> Value {
 }
 
 /// How a turn of a new session of an account fails.
-async fn failed_turn(world: &World) -> String {
+async fn failed_turn(world: &World) -> Value {
     let made = world.send(Method::POST, "/v1/sessions", &world.victim, &json!({}), &[]).await;
     let made: Value = made.json().await.unwrap();
     let session = made["id"].as_str().unwrap();
@@ -47,7 +47,7 @@ async fn failed_turn(world: &World) -> String {
         loop {
             let events: Value = world.get(&path, &world.victim).await.json().await.unwrap();
             match events["data"].get(0) {
-                Some(event) => return event.to_string(),
+                Some(event) => return event["data"].clone(),
                 None => tokio::time::sleep(Duration::from_millis(20)).await,
             }
         }
@@ -90,7 +90,9 @@ async fn an_account_that_has_spent_its_budget_is_refused_everywhere_until_it_has
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused:?}");
     assert!(refused.metadata().contains_key("retry-after"), "{refused:?}");
     let failed = failed_turn(&world).await;
-    assert!(failed.contains("budget_exhausted"), "{failed}");
+    assert_eq!(failed["error_code"], "budget_exhausted", "{failed}");
+    let figures = ["spent", "limit", "currency"].map(|name| &failed["error_fields"][name]);
+    assert_eq!(figures, [&json!(1100), &json!(1000), &json!("tokens")], "{failed}");
 
     // It is nobody else's affair, and what is refused costs nothing.
     let rival = &world.intruders[0].key;

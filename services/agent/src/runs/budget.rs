@@ -2,6 +2,7 @@
 
 use domain::{Limits, Timestamp, Usage};
 use runtime::clock;
+use serde_json::Number;
 use store::{Budget, Spent, until_tomorrow};
 
 use super::{Refusal, Runs};
@@ -19,6 +20,17 @@ impl OverBudget {
     /// Whole seconds until there is a new one.
     pub(crate) fn seconds(&self) -> u64 {
         until_tomorrow(self.now).as_secs().saturating_add(1)
+    }
+
+    /// What was spent, of how much, and of what.
+    pub(crate) fn figures(&self) -> (Number, Number, &'static str) {
+        let Self { budget, spent, .. } = self;
+        let dollars = |cost| Number::from_f64(cost).unwrap_or_else(|| 0.into());
+        match (budget.tokens, budget.cost_usd) {
+            (Some(most), None) => (spent.tokens.into(), most.into(), "tokens"),
+            (Some(most), Some(_)) if spent.tokens >= most => (spent.tokens.into(), most.into(), "tokens"),
+            (_, most) => (dollars(spent.cost_usd), dollars(most.unwrap_or_default()), "usd"),
+        }
     }
 }
 
@@ -64,5 +76,10 @@ mod tests {
         };
         assert!(over.to_string().contains("(120 of 100 tokens, 0.33 of 2.50 US dollars)"), "{over}");
         assert_eq!(over.seconds(), 12 * 3600 + 1);
+        assert_eq!(over.figures(), (120.into(), 100.into(), "tokens"));
+        let of_cost = Budget { tokens: Some(1000), ..over.budget };
+        let over = OverBudget { budget: of_cost, spent: Spent { cost_usd: 3.0, ..over.spent }, ..over };
+        let dollars = |cost| Number::from_f64(cost).unwrap();
+        assert_eq!(over.figures(), (dollars(3.0), dollars(2.5), "usd"));
     }
 }

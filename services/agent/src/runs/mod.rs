@@ -35,6 +35,7 @@ use crate::{
 };
 
 pub(crate) use audience::Audience;
+pub(crate) use budget::OverBudget;
 pub(crate) use found::{Found, Reading};
 pub(crate) use handover::give_up;
 use heart::Heart;

@@ -6,7 +6,7 @@ use domain::FailureCode;
 use serde_json::{Map, Value};
 use wire::session::Failure;
 
-use crate::runs::Refusal;
+use crate::runs::{OverBudget, Refusal};
 
 /// How much clients of sessions are told of an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,11 +43,11 @@ impl Disclosure {
 }
 
 /// Why a turn failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Cause {
     RateLimited { retry_after: Option<Duration> },
     QuotaExhausted,
-    OverBudget,
+    OverBudget(OverBudget),
     Misconfigured,
     Unavailable,
     TooLarge,
@@ -76,7 +76,7 @@ impl From<&Refusal> for Cause {
     fn from(refusal: &Refusal) -> Self {
         match refusal {
             Refusal::Model(_) => Self::NoModel,
-            Refusal::OverBudget(_) => Self::OverBudget,
+            Refusal::OverBudget(over) => Self::OverBudget(*over),
             Refusal::Executor(_)
             | Refusal::Cluster(_)
             | Refusal::TooMany(_)
@@ -107,7 +107,7 @@ impl Cause {
         match self {
             Self::RateLimited { .. } => "provider_rate_limited",
             Self::QuotaExhausted => "provider_quota_exhausted",
-            Self::OverBudget => "budget_exhausted",
+            Self::OverBudget(_) => "budget_exhausted",
             Self::Misconfigured => "provider_misconfigured",
             Self::Unavailable => "provider_unavailable",
             Self::TooLarge => "request_too_large",
@@ -132,7 +132,7 @@ impl Cause {
                 "The model's provider takes no more requests at the moment. Try again later."
             }
             Self::QuotaExhausted => "Nothing is left of what this server may have of the model's provider.",
-            Self::OverBudget => "The account has spent its budget of today. Try again tomorrow.",
+            Self::OverBudget(_) => "The account has spent its budget of today. Try again tomorrow.",
             Self::Misconfigured => "The model's provider does not accept this server's credentials.",
             Self::Unavailable => "The model does not answer at the moment. Try again later.",
             Self::TooLarge => "The conversation is too long for the model. Begin a new session.",
@@ -165,9 +165,23 @@ impl Cause {
         let known = [("model_id", asked.model), ("provider", asked.provider.unwrap_or_default())];
         let known = known.into_iter().filter(|(_, text)| !text.is_empty());
         let mut fields: Map<_, _> = known.map(|(name, text)| field(name, text)).collect();
-        if let Self::RateLimited { retry_after: Some(wait) } = self {
-            let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-            fields.extend([field("retry_after", seconds)]);
+        match self {
+            Self::RateLimited { retry_after: Some(wait) } => {
+                let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                fields.extend([field("retry_after", seconds)]);
+            }
+            Self::OverBudget(over) => {
+                let (spent, limit, currency) = over.figures();
+                fields.extend([field("spent", spent), field("limit", limit), field("currency", currency)]);
+            }
+            Self::RateLimited { retry_after: None }
+            | Self::QuotaExhausted
+            | Self::Misconfigured
+            | Self::Unavailable
+            | Self::TooLarge
+            | Self::NoModel
+            | Self::NoTools
+            | Self::Other => {}
         }
         fields
     }
