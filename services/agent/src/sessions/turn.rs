@@ -374,3 +374,26 @@ pub(super) async fn each(
 fn plain(json: &str) -> String {
     serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use wire::session::{Record, ToolCallRequested};
+
+    use super::*;
+
+    #[test]
+    fn what_is_waited_for_has_the_time_since_it_was_asked_for() {
+        let second = |second: i64| Timestamp(second * 1_000_000_000);
+        let ids = ["session", "turn", "message", "harness", "agent"].map(str::to_owned);
+        let [session, turn, input_message, harness, agent] = ids;
+        let ids = TurnIds { session, turn, input_message, harness, agent };
+        let told = (Providers::default(), Disclosure::default());
+        let mut turn = Turn::new(ids, Message::default(), 1, second(100), None, told);
+        let data = Some(Data::ToolCallRequested(ToolCallRequested::default()));
+        let event = Some(wire::session::Event { data, ..wire::session::Event::default() });
+        // The log says when, whoever reads it.
+        turn.note(&Entry { sequence: 9, time: second(200), record: Record { event, ..Record::default() } });
+        let left = |now| turn.left_of(Duration::from_secs(60), second(now)).as_secs();
+        assert_eq!([left(200), left(250), left(900)], [60, 10, 0]);
+    }
+}
