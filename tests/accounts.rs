@@ -16,6 +16,8 @@ mod objects;
 mod sessions;
 #[path = "accounts/trail.rs"]
 mod trail;
+#[path = "accounts/speakers.rs"]
+mod speakers;
 #[path = "accounts/world.rs"]
 mod world;
 

@@ -174,8 +174,8 @@ impl From<EventKind> for Kind {
                 result: Some(result.into()),
                 by_client,
             }),
-            EventKind::Steered(Steered { key, message }) => {
-                Self::Steered(wire::Steered { key, message: Some(message.into()) })
+            EventKind::Steered(Steered { key, message, principal }) => {
+                Self::Steered(wire::Steered { key, message: Some(message.into()), principal })
             }
             EventKind::CompactionStarted(started) => Self::CompactionStarted(wire::CompactionStarted {
                 message_id: id(&started.message),
@@ -348,6 +348,7 @@ impl TryFrom<Kind> for EventKind {
             Kind::Steered(steered) => Self::Steered(Steered {
                 key: steered.key,
                 message: steered.message.ok_or(Malformed("nothing was said"))?.try_into()?,
+                principal: steered.principal,
             }),
             Kind::CompactionStarted(started) => Self::CompactionStarted(CompactionStarted {
                 message: MessageId::new(started.message_id),

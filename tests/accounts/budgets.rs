@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 use tonic::{Code, Request};
 use wire::agent::{ChatRequest, agent_client::AgentClient};
 
-use crate::{sessions::said, world::World};
+use crate::{
+    sessions::{happens, made, say},
+    world::World,
+};
 
-const SOON: Duration = Duration::from_secs(90);
 const DAY: u64 = 24 * 3600;
 
 /// A question whose answer costs 1100 tokens.
@@ -36,23 +38,9 @@ async fn spent(world: &World, account: &str) -> Value {
 
 /// How a turn of a new session of an account fails.
 async fn failed_turn(world: &World) -> Value {
-    let made = world.send(Method::POST, "/v1/sessions", &world.victim, &json!({}), &[]).await;
-    let made: Value = made.json().await.unwrap();
-    let session = made["id"].as_str().unwrap();
-    let path = format!("/v1/sessions/{session}/messages");
-    let taken = world.send(Method::POST, &path, &world.victim, &said(COSTLY), &[]).await;
-    assert!(taken.status().is_success(), "{taken:?}");
-    let path = format!("/v1/sessions/{session}/events?types=turn.failed");
-    let failed = async {
-        loop {
-            let events: Value = world.get(&path, &world.victim).await.json().await.unwrap();
-            match events["data"].get(0) {
-                Some(event) => return event["data"].clone(),
-                None => tokio::time::sleep(Duration::from_millis(20)).await,
-            }
-        }
-    };
-    tokio::time::timeout(SOON, failed).await.unwrap()
+    let session = made(world).await;
+    say(world, &world.victim, &session, COSTLY).await;
+    happens(world, &session, "turn.failed").await["data"].clone()
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Every way to a session, and to a call that waits in a chat of agents that work on files.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -46,4 +48,33 @@ pub(crate) async fn attempt(world: &World, (method, path, body): &Way, key: &str
     // What succeeds may be a stream without end.
     let body = if status < 400 { String::new() } else { response.text().await.unwrap() };
     (status, body.replace(id, "ID"))
+}
+
+/// A new session of `acme`.
+pub(crate) async fn made(world: &World) -> String {
+    let made = world.send(Method::POST, "/v1/sessions", &world.victim, &json!({}), &[]).await;
+    let made: Value = made.json().await.unwrap();
+    made["id"].as_str().unwrap().to_owned()
+}
+
+/// Says something to a session.
+pub(crate) async fn say(world: &World, key: &str, session: &str, text: &str) {
+    let path = format!("/v1/sessions/{session}/messages");
+    let taken = world.send(Method::POST, &path, key, &said(text), &[]).await;
+    assert!(taken.status().is_success(), "{taken:?}");
+}
+
+/// The first event of a kind in a session, once there is one.
+pub(crate) async fn happens(world: &World, session: &str, kind: &str) -> Value {
+    let path = format!("/v1/sessions/{session}/events?types={kind}");
+    let found = async {
+        loop {
+            let events: Value = world.get(&path, &world.victim).await.json().await.unwrap();
+            match events["data"].get(0) {
+                Some(event) => return event.clone(),
+                None => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(90), found).await.unwrap()
 }

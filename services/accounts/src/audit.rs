@@ -122,10 +122,18 @@ impl Reader {
             account: self.account.clone(),
             run_id: event.run.as_str().to_owned(),
             position: event.position,
-            principal: self.principal.clone(),
+            principal: self.speaker(&event.kind).to_owned(),
             cluster: self.place(&event.kind),
             what: Some(what),
         })
+    }
+
+    /// Who asked for what an event tells of.
+    fn speaker<'a>(&'a self, event: &'a EventKind) -> &'a str {
+        match event {
+            EventKind::Steered(steered) => &steered.principal,
+            _ => &self.principal,
+        }
     }
 
     fn place(&mut self, event: &EventKind) -> String {
@@ -154,6 +162,9 @@ fn what(event: &Event) -> Option<What> {
             model: started.model.clone(),
             clusters: started.setup.clusters.clone(),
         }),
+        EventKind::Steered(steered) => {
+            What::Asked(entry::Asked { question: steered.message.joined_text(), ..entry::Asked::default() })
+        }
         EventKind::ToolStarted { call, description, .. } => What::Began(entry::Began {
             call_id: call.id.to_string(),
             tool: call.name.clone(),
@@ -206,7 +217,6 @@ fn what(event: &Event) -> Option<What> {
         | EventKind::ClientToolRequested { .. }
         | EventKind::CompactionStarted(_)
         | EventKind::CompactionDone(_)
-        | EventKind::Steered(_)
         | EventKind::CompactionFailed { .. }
         | EventKind::Notice { .. } => return None,
     })

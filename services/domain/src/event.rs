@@ -340,6 +340,8 @@ pub struct Steered {
     pub key: String,
     /// What was said.
     pub message: Message,
+    /// Who said it; empty if nobody was known.
+    pub principal: String,
 }
 
 /// The model is asked.

@@ -6,7 +6,7 @@ mod sessions;
 
 use std::sync::Arc;
 
-use domain::{Limits, Message, Part, Role, RunId, ToolProfile};
+use domain::{Limits, Message, Part, Role, RunId, Steered, ToolProfile};
 use futures_util::{StreamExt as _, stream::BoxStream};
 use store::tail;
 use tonic::{Request, Response, Status};
@@ -99,6 +99,10 @@ fn account(caller: Option<&Caller>) -> &str {
 /// The only clusters that a caller may reach; all if there are none.
 fn clusters(caller: Option<&Caller>) -> &[String] {
     caller.map(|caller| caller.clusters.as_slice()).unwrap_or_default()
+}
+
+fn principal(caller: Option<&Caller>) -> &str {
+    caller.map(|caller| caller.principal.as_str()).unwrap_or_default()
 }
 
 fn span<T>(rpc: &'static str, request: &Request<T>) -> tracing::Span {
@@ -261,7 +265,8 @@ impl agent_server::Agent for Service {
             "" => Uuid::now_v7().simple().to_string(),
             key => format!("client/{key}"),
         };
-        self.runs.steer(found, &key, message).await.map_err(|error| match error {
+        let principal = principal(caller.as_ref()).to_owned();
+        self.runs.steer(found, Steered { key, message, principal }).await.map_err(|error| match error {
             NotSteered::Over(_) => Status::failed_precondition(error.to_string()),
             NotSteered::OtherMessage => Status::already_exists(error.to_string()),
             NotSteered::Blind(_) => Status::invalid_argument(error.to_string()),

@@ -18,7 +18,7 @@ use wire::session::{
 
 use wire::agent::Caller;
 
-use super::{account, ask::idempotency, clusters, received, span, unavailable};
+use super::{account, ask::idempotency, clusters, principal, received, span, unavailable};
 use crate::sessions::{
     Error, Refused, Sessions,
     read::{Range, Unreadable},
@@ -169,8 +169,9 @@ impl sessions_server::Sessions for SessionService {
         let request = received(request, |asked| &mut asked.caller);
         self.permit(&request.session_id, request.caller.as_ref()).await?;
         let message = request.message.ok_or_else(|| Status::invalid_argument("message: it is missing"))?;
-        let account = account(request.caller.as_ref());
-        let said = self.sessions.say(&request.session_id, account, message, &request.client_message_id);
+        let (account, principal) = (account(request.caller.as_ref()), principal(request.caller.as_ref()));
+        let (session, key) = (&request.session_id, &request.client_message_id);
+        let said = self.sessions.say(session, account, principal, message, key);
         let heard = tracing::Instrument::instrument(said, span).await?;
         let (message, sequence, turn_id) = (Some(heard.message), heard.sequence, heard.turn);
         Ok(Response::new(PostMessageResponse { message, sequence, turn_id }))

@@ -54,8 +54,8 @@ impl Mail {
                 inputs.push(Input::Cancelled { reason });
             } else if let Some(call) = entry.key.strip_prefix(SETTLED) {
                 inputs.extend(settle::input(CallId::new(call), &entry.payload));
-            } else if let Some(key) = entry.key.strip_prefix(SAID) {
-                inputs.extend(steer::input(key, &entry.payload));
+            } else if entry.key.starts_with(SAID) {
+                inputs.extend(steer::input(&entry.payload));
             } else if entry.key.starts_with(READING) {
                 progress.is_read_elsewhere();
             }

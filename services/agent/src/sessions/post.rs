@@ -53,6 +53,7 @@ impl Sessions {
         self: &Arc<Self>,
         id: &str,
         account: &str,
+        principal: &str,
         message: Message,
         client_id: &str,
     ) -> Result<Heard, Refused> {
@@ -69,7 +70,8 @@ impl Sessions {
             "" => format!("message/{}", message.id),
             client_id => format!("message/client/{client_id}"),
         };
-        let letter = Letter { content: Some(letter::Content::Message(message.clone())) };
+        let content = Some(letter::Content::Message(message.clone()));
+        let letter = Letter { content, principal: principal.to_owned() };
         let after = match self.store().post(&log, &key, letter.encode_to_vec()).await? {
             Post::First => entry.position,
             Post::Earlier(earlier) if is_same(&earlier, &message) => 0,
@@ -120,7 +122,7 @@ impl Sessions {
         let entry = self.find(id, account).await?;
         let standing = Standing::of(&*self.store(), &entry.log, entry.position).await?;
         let Some(turn) = standing.turn_id() else { return Ok(false) };
-        let letter = Letter { content: Some(letter::Content::Cancel(reason)) };
+        let letter = Letter { content: Some(letter::Content::Cancel(reason)), ..Letter::default() };
         self.store().post(&entry.log, &format!("cancel/{turn}"), letter.encode_to_vec()).await?;
         self.wake(entry.log.clone());
         // The turn stops, whether this waits for it or not.
@@ -147,11 +149,10 @@ impl Sessions {
         account: &str,
         results: Vec<ToolResult>,
     ) -> Result<u32, Refused> {
-        let letters = results.into_iter().map(|result| {
-            (result.tool_call_id.clone(), Letter { content: Some(letter::Content::Result(result)) })
-        });
+        let letters =
+            results.into_iter().map(|result| (result.tool_call_id.clone(), letter::Content::Result(result)));
         let letters: Vec<_> = letters.collect();
-        self.settle(id, account, &letters, |standing| {
+        self.settle(id, account, letters, |standing| {
             standing.pending().0.into_iter().map(|call| call.id).collect()
         })
         .await
@@ -164,11 +165,11 @@ impl Sessions {
         account: &str,
         decisions: Vec<ToolDecision>,
     ) -> Result<u32, Refused> {
-        let letters = decisions.into_iter().map(|decision| {
-            (decision.tool_call_id.clone(), Letter { content: Some(letter::Content::Decision(decision)) })
-        });
+        let letters = decisions
+            .into_iter()
+            .map(|decision| (decision.tool_call_id.clone(), letter::Content::Decision(decision)));
         let letters: Vec<_> = letters.collect();
-        self.settle(id, account, &letters, |standing| {
+        self.settle(id, account, letters, |standing| {
             let asked = standing.pending().1.into_iter();
             asked.filter_map(|asked| asked.tool_call.map(|call| call.id)).collect()
         })
@@ -179,7 +180,7 @@ impl Sessions {
         self: &Arc<Self>,
         id: &str,
         account: &str,
-        letters: &[(String, Letter)],
+        letters: Vec<(String, letter::Content)>,
         pending: impl Fn(&Standing) -> Vec<String>,
     ) -> Result<u32, Refused> {
         let entry = self.find(id, account).await?;
@@ -194,8 +195,9 @@ impl Sessions {
             return Err(Refused::NoSuchCall(call.clone()));
         }
         let mut accepted = 0;
-        for (call, letter) in letters {
+        for (call, content) in letters {
             let key = format!("settle/{turn}/{call}");
+            let letter = Letter { content: Some(content), ..Letter::default() };
             if self.store().post(&entry.log, &key, letter.encode_to_vec()).await? == Post::First {
                 accepted += 1;
             }

@@ -53,6 +53,8 @@ pub(super) enum Doing {
 pub(super) struct Said {
     pub sequence: u64,
     pub message: Message,
+    /// Who said it; empty if nobody was known.
+    pub principal: String,
 }
 
 /// A turn.
@@ -84,22 +86,21 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// A turn that a message begins, whose first event has this sequence.
+    /// A turn that a message begins, which is its first event.
     pub(super) fn new(
         ids: TurnIds,
-        message: Message,
-        began_at: u64,
+        first: Said,
         began: Timestamp,
         run: Option<RunId>,
         (providers, most): (Providers, Disclosure),
     ) -> Self {
-        let asked = message.controls.as_ref().and_then(|controls| controls.error_disclosure.as_deref());
+        let asked = first.message.controls.as_ref().and_then(|controls| controls.error_disclosure.as_deref());
         Self {
             projection: Projection::new(ids, most.narrowed(asked), providers),
             doing: Doing::Beginning,
-            began_at,
+            began_at: first.sequence,
             began,
-            said: vec![Said { sequence: began_at, message }],
+            said: vec![first],
             given: 0,
             told: 0,
             queued: 0,
@@ -121,10 +122,9 @@ impl Turn {
         told: (Providers, Disclosure),
     ) -> Result<Option<(Self, u64)>, store::Error> {
         let Some(first) = standing.turn.first() else { return Ok(None) };
-        let Some(Data::InputMessage(input)) = first.data() else { return Ok(None) };
-        let message = input.message.clone().unwrap_or_default();
+        let Some(said) = said(first) else { return Ok(None) };
         let run = (!standing.rest.run_id.is_empty()).then(|| RunId::new(&*standing.rest.run_id));
-        let mut turn = Self::new(ids, message, first.sequence, first.time, run, told);
+        let mut turn = Self::new(ids, said, first.time, run, told);
         turn.said.clear();
         let mut seen = 0;
         for entry in &standing.turn {
@@ -154,10 +154,7 @@ impl Turn {
             return Ok(record.run_position.max(seen));
         }
         match entry.data() {
-            Some(Data::InputMessage(input)) => {
-                let message = input.message.clone().unwrap_or_default();
-                self.said.push(Said { sequence: entry.sequence, message });
-            }
+            Some(Data::InputMessage(_)) => self.said.extend(said(entry)),
             Some(Data::ToolCompleted(completed)) => {
                 let id = CallId::new(&*completed.tool_call_id);
                 let why = completed.error.clone().unwrap_or_default();
@@ -225,9 +222,15 @@ impl Turn {
         &unheard[told..]
     }
 
-    /// The newest thing that was said.
-    pub(super) fn last_said(&self) -> u64 {
-        self.said.last().map_or(0, |said| said.sequence)
+    /// What the next run is asked: what one asker said of it. What others said besides, it is told of.
+    pub(super) fn asked(&self) -> &[Said] {
+        let by_asker = self.unheard().chunk_by(|one, next| one.principal == next.principal);
+        by_asker.into_iter().next().unwrap_or_default()
+    }
+
+    /// In whose words the next run works: the last ones that it is asked, or has been.
+    pub(super) fn asker(&self) -> Option<&Said> {
+        self.asked().last().or(self.said.last())
     }
 
     /// What the client may bring now, and has not.
@@ -336,6 +339,13 @@ pub(super) async fn had_files(store: &dyn Store, run: &RunId) -> Result<bool, st
     }))
 }
 
+/// What was said, if an entry is that.
+fn said(entry: &Entry) -> Option<Said> {
+    let Some(Data::InputMessage(input)) = entry.data() else { return None };
+    let (message, principal) = (input.message.clone().unwrap_or_default(), entry.record.principal.clone());
+    Some(Said { sequence: entry.sequence, message, principal })
+}
+
 /// Takes an event of a run into account. What agents of the agent do is no part of its conversation.
 pub(super) fn fold(run: &mut Run, event: &Event) {
     if event.agent == AgentId::main() {
@@ -388,7 +398,8 @@ mod tests {
         let [session, turn, input_message, harness, agent] = ids;
         let ids = TurnIds { session, turn, input_message, harness, agent };
         let told = (Providers::default(), Disclosure::default());
-        let mut turn = Turn::new(ids, Message::default(), 1, second(100), None, told);
+        let said = Said { sequence: 1, message: Message::default(), principal: String::new() };
+        let mut turn = Turn::new(ids, said, second(100), None, told);
         let data = Some(Data::ToolCallRequested(ToolCallRequested::default()));
         let event = Some(wire::session::Event { data, ..wire::session::Event::default() });
         // The log says when, whoever reads it.

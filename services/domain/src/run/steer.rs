@@ -44,7 +44,11 @@ mod tests {
     use crate::*;
 
     fn said(text: &str) -> Input {
-        Input::Steered(Steered { key: text.into(), message: Message::text(Role::User, text) })
+        Input::Steered(Steered {
+            key: text.into(),
+            message: Message::text(Role::User, text),
+            principal: String::new(),
+        })
     }
 
     fn replied(step: &Step, text: &str) -> Input {

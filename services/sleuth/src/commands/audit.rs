@@ -41,11 +41,11 @@ fn as_line(entry: &AuditEntry) -> String {
     let what = match &entry.what {
         Some(What::Asked(asked)) => {
             let who = if entry.principal.is_empty() { "somebody" } else { &entry.principal };
-            format!(
-                "{who} asked {}: {}",
-                asked.model,
-                one_line(asked.question.lines().next().unwrap_or_default())
-            )
+            let question = one_line(asked.question.lines().next().unwrap_or_default());
+            match asked.model.as_str() {
+                "" => format!("{who} said: {question}"),
+                model => format!("{who} asked {model}: {question}"),
+            }
         }
         Some(What::Began(began)) => {
             format!("began {} {}: {}", began.call_id, began.tool, one_line(&began.description))

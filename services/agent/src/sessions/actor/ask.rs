@@ -16,16 +16,10 @@ use crate::{
 
 impl Actor {
     /// The question that what was said is, with the conversation before it.
-    pub(super) fn question(
-        &self,
-        turn: &Turn,
-        mut history: Vec<Message>,
-        mut said: Vec<Message>,
-    ) -> Question {
-        let asked = said.pop().map(|message| message.parts).unwrap_or_default();
-        history.extend(said);
-        let (text, images, documents) = split(asked);
-        let controls = turn.said.last().and_then(|said| said.message.controls.as_ref());
+    pub(super) fn question(&self, turn: &Turn, history: Vec<Message>, said: Vec<Message>) -> Question {
+        let (text, images, documents) = split(said.into_iter().flat_map(|message| message.parts));
+        let asker = turn.asker();
+        let controls = asker.and_then(|said| said.message.controls.as_ref());
         let hints = words::hints(&self.settings.hints_json, controls);
         let model = controls.and_then(|controls| controls.model_id.clone());
         let model = model.unwrap_or_else(|| self.settings.model.clone());
@@ -66,20 +60,20 @@ impl Actor {
             additional_system_prompt: addition(&self.settings, locale.as_deref()),
             limits,
             account: self.account.clone(),
-            principal: self.principal.clone(),
+            principal: asker.map(|said| said.principal.clone()).unwrap_or_default(),
             idempotency: Some(Idempotency {
                 scope: self.log.as_str().to_owned(),
                 key: format!("{turn_id}/{}", turn.runs + 1),
                 digest: [0; 32],
             }),
             effort: controls.and_then(|controls| Effort::named(controls.reasoning_effort.as_deref()?)),
-            keeper: format!("{turn_id} {}", turn.last_said()),
+            keeper: format!("{turn_id} {}", asker.map_or(0, |said| said.sequence)),
         }
     }
 }
 
-/// The text of a message, its parts on lines of their own, its images, and its documents.
-fn split(parts: Vec<Part>) -> (String, Vec<domain::Image>, Vec<domain::Document>) {
+/// The text of what was said, its parts on lines of their own, its images, and its documents.
+fn split(parts: impl Iterator<Item = Part>) -> (String, Vec<domain::Image>, Vec<domain::Document>) {
     let (mut texts, mut images, mut documents) = (Vec::new(), Vec::new(), Vec::new());
     for part in parts {
         match part {

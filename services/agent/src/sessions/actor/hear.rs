@@ -1,6 +1,6 @@
 //! What others say to the owner of a session.
 
-use domain::{CallId, RunId};
+use domain::{CallId, RunId, Steered};
 use prost::Message as _;
 use store::Posted;
 use wire::session::{
@@ -15,6 +15,13 @@ use crate::{
         turn::{Doing, INTERRUPTED, Said, Turn},
     },
 };
+
+/// What was said, as the model hears it.
+pub(super) struct Heard {
+    pub sequence: u64,
+    pub message: domain::Message,
+    pub principal: String,
+}
 
 impl Actor {
     /// What has come and was not heard yet.
@@ -34,10 +41,12 @@ impl Actor {
     pub(super) async fn hear(&mut self, posted: Posted) -> Result<(), store::Error> {
         let Posted { entry, key, payload } = posted;
         let known = self.turn.as_ref().is_some_and(|turn| turn.causes.contains(&key));
-        let content = Letter::decode(payload.as_slice()).ok().and_then(|letter| letter.content);
+        let Letter { content, principal } = Letter::decode(payload.as_slice()).unwrap_or_default();
         self.heard = entry;
         match content {
-            Some(letter::Content::Message(message)) if !known => self.hear_message(&key, message).await,
+            Some(letter::Content::Message(message)) if !known => {
+                self.hear_message(&key, message, principal).await
+            }
             Some(letter::Content::Cancel(reason)) => self.cancel(entry, &key, reason).await,
             Some(letter::Content::Result(result)) => {
                 let id = CallId::new(&*result.tool_call_id);
@@ -59,7 +68,12 @@ impl Actor {
     }
 
     /// A message begins a turn, or joins the one that goes on, unless that waits for the client.
-    pub(super) async fn hear_message(&mut self, key: &str, message: Message) -> Result<(), store::Error> {
+    pub(super) async fn hear_message(
+        &mut self,
+        key: &str,
+        message: Message,
+        principal: String,
+    ) -> Result<(), store::Error> {
         if matches!(self.turn.as_ref().map(|turn| &turn.doing), Some(Doing::Waiting(_))) {
             let entry = self.heard;
             self.heard = entry.saturating_sub(1);
@@ -68,16 +82,21 @@ impl Actor {
             self.heard = entry;
         }
         if self.turn.is_some() {
-            return self.join(key, message).await;
+            return self.join(key, message, principal).await;
         }
-        self.begin_turn(key, message).await
+        self.begin_turn(key, message, principal).await
     }
 
-    pub(super) async fn join(&mut self, key: &str, message: Message) -> Result<(), store::Error> {
+    pub(super) async fn join(
+        &mut self,
+        key: &str,
+        message: Message,
+        principal: String,
+    ) -> Result<(), store::Error> {
         let Some(turn) = &mut self.turn else { return Ok(()) };
-        let said = Said { sequence: self.position + 1, message: message.clone() };
-        let draft = (turn.projection.context(), input(message));
-        self.append(Source::Letter(key), vec![draft], self.phase()).await?;
+        let draft = (turn.projection.context(), input(message.clone()));
+        let said = Said { sequence: self.position + 1, message, principal };
+        self.append(Source::Said(key, &said.principal), vec![draft], self.phase()).await?;
         if let Some(turn) = &mut self.turn {
             turn.said.push(said);
         }
@@ -90,10 +109,10 @@ impl Actor {
             Some(Doing::Following(following)) => following.run.clone(),
             Some(Doing::Beginning | Doing::Waiting(_)) | None => return Ok(()),
         };
-        for (sequence, message) in self.heard(Turn::untold).await? {
+        for Heard { sequence, message, principal } in self.heard(Turn::untold).await? {
             let runs = self.sessions.runs();
             let Some(found) = runs.find(&run, &self.account).await? else { break };
-            match runs.steer(found, &sequence.to_string(), message).await {
+            match runs.steer(found, Steered { key: sequence.to_string(), message, principal }).await {
                 Ok(()) | Err(NotSteered::OtherMessage) => {}
                 Err(NotSteered::Over(_) | NotSteered::Blind(_)) => break,
                 Err(NotSteered::Store(error)) => return Err(error),
@@ -109,23 +128,31 @@ impl Actor {
     pub(super) async fn heard(
         &mut self,
         some: impl Fn(&Turn) -> &[Said],
-    ) -> Result<Vec<(u64, domain::Message)>, store::Error> {
+    ) -> Result<Vec<Heard>, store::Error> {
         let said = self.turn.as_ref().map(|turn| some(turn).to_vec()).unwrap_or_default();
         let mut heard = Vec::new();
-        for Said { sequence, message } in said {
-            heard.push((sequence, self.sessions.for_model(&self.account, &message).await?));
+        for Said { sequence, message, principal } in said {
+            let message = self.sessions.for_model(&self.account, &message).await?;
+            heard.push(Heard { sequence, message, principal });
         }
         Ok(heard)
     }
 
-    pub(super) async fn begin_turn(&mut self, key: &str, message: Message) -> Result<(), store::Error> {
+    pub(super) async fn begin_turn(
+        &mut self,
+        key: &str,
+        message: Message,
+        principal: String,
+    ) -> Result<(), store::Error> {
         let settings = self.sessions.details(&self.log).await?.settings.unwrap_or_default();
         self.settings = self.sessions.with_agent(&self.account, settings).await?;
-        let (now, first) = (now(), self.position + 1);
+        let now = now();
         let turn_id = ids::made_of("turn_", now, &format!("{}/{}", self.log, message.id));
         let ids = self.turn_ids(turn_id.clone(), message.id.clone());
         let run = (!self.rest.run_id.is_empty()).then(|| RunId::new(&*self.rest.run_id));
-        let turn = Turn::new(ids, message.clone(), first, now, run, self.told());
+        let first =
+            Said { sequence: self.position + 1, message: message.clone(), principal: principal.clone() };
+        let turn = Turn::new(ids, first, now, run, self.told());
         let mut drafts = vec![(Context::default(), input(message.clone()))];
         if self.position == 0 {
             let started = SessionStarted {
@@ -142,6 +169,6 @@ impl Actor {
         let started = TurnStarted { turn_id, input_message_id: message.id, input_content: turn.question() };
         drafts.push((context, Data::TurnStarted(started)));
         self.turn = Some(turn);
-        self.append(Source::Letter(key), drafts, Phase::Active).await
+        self.append(Source::Said(key, &principal), drafts, Phase::Active).await
     }
 }

@@ -47,7 +47,6 @@ pub(super) struct Actor {
     lease: Lease,
     log: LogId,
     account: String,
-    principal: String,
     /// The only clusters that its runs may reach.
     clusters: Vec<String>,
     settings: SessionSettings,
@@ -69,7 +68,7 @@ impl Actor {
     pub(super) async fn new(
         sessions: Arc<Sessions>,
         lease: Lease,
-        Details { principal, clusters, settings }: Details,
+        Details { clusters, settings, .. }: Details,
     ) -> Result<Self, store::Error> {
         let (store, log) = (sessions.store(), lease.log().clone());
         let head = store.head(&log).await?;
@@ -85,7 +84,6 @@ impl Actor {
             sessions,
             lease,
             log,
-            principal,
             clusters,
             settings,
             providers,
@@ -186,8 +184,8 @@ impl Actor {
             },
             None => Left::default(),
         };
-        let heard = self.heard(Turn::unheard).await?;
-        let heard = heard.into_iter().map(|(_, message)| message).collect();
+        let heard = self.heard(Turn::asked).await?;
+        let heard = heard.into_iter().map(|heard| heard.message).collect();
         let Some(turn) = &self.turn else { return Ok(()) };
         let question = Question { home, ..self.question(turn, messages, heard) };
         match self.sessions.runs().start(question).await {

@@ -17,6 +17,8 @@ pub(super) enum Source<'a> {
     Run(&'a RunId, u64),
     /// A letter.
     Letter(&'a str),
+    /// A letter with a message, and who said it.
+    Said(&'a str, &'a str),
     /// The session itself.
     Own,
 }
@@ -88,10 +90,14 @@ impl Actor {
         data: Data,
         phase: Phase,
     ) -> Entry {
-        let (run_id, run_position, cause) = match source {
-            Source::Run(run, position) => (run.as_str().to_owned(), position, String::new()),
-            Source::Letter(key) => (String::new(), 0, key.to_owned()),
-            Source::Own => (String::new(), 0, String::new()),
+        let (run, run_position) = match source {
+            Source::Run(run, position) => (run.as_str(), position),
+            Source::Letter(_) | Source::Said(..) | Source::Own => ("", 0),
+        };
+        let (cause, principal) = match source {
+            Source::Letter(key) => (key, ""),
+            Source::Said(key, principal) => (key, principal),
+            Source::Run(..) | Source::Own => ("", ""),
         };
         let turn = self.turn.as_ref();
         let message_began = turn.map_or(0, |turn| turn.began(&data));
@@ -102,14 +108,15 @@ impl Actor {
         };
         let record = Record {
             event: Some(event),
-            run_id,
+            run_id: run.to_owned(),
             run_position,
             turn_began: turn.map_or(0, |turn| turn.began_at),
             phase: phase.into(),
-            cause,
+            cause: cause.to_owned(),
             rest: (phase == Phase::Idle).then(|| self.rest.clone()),
             message_began,
             lasting: 0,
+            principal: principal.to_owned(),
         };
         Entry { sequence, time, record }
     }

@@ -290,7 +290,11 @@ fn bench_with_a_subagent() -> Bench {
 #[test]
 fn what_is_said_to_a_run_is_said_to_the_agent_that_answers() {
     let mut bench = bench_with_a_subagent();
-    let word = Steered { key: "1".into(), message: Message::text(Role::User, "and this?") };
+    let word = Steered {
+        key: "1".into(),
+        message: Message::text(Role::User, "and this?"),
+        principal: String::new(),
+    };
     let moves = bench.family.told(&Input::Steered(word));
     let heard: Vec<_> = moves.iter().map(|told| &told.agent).collect();
     assert_eq!(heard, [&AgentId::main()]);

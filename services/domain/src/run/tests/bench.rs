@@ -221,7 +221,7 @@ impl Bench {
 
     pub(super) fn steer(&mut self, dice: u8) {
         let message = Message::text(Role::User, format!("also {dice}"));
-        self.give(Input::Steered(Steered { key: dice.to_string(), message }));
+        self.give(Input::Steered(Steered { key: dice.to_string(), message, principal: String::new() }));
     }
 }
 
