@@ -8,16 +8,18 @@ mod administration;
 mod budgets;
 #[path = "accounts/clusters.rs"]
 mod clusters;
+#[path = "accounts/code.rs"]
+mod code;
 #[path = "accounts/doors.rs"]
 mod doors;
 #[path = "accounts/objects.rs"]
 mod objects;
 #[path = "accounts/sessions.rs"]
 mod sessions;
-#[path = "accounts/trail.rs"]
-mod trail;
 #[path = "accounts/speakers.rs"]
 mod speakers;
+#[path = "accounts/trail.rs"]
+mod trail;
 #[path = "accounts/world.rs"]
 mod world;
 

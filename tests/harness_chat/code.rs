@@ -4,7 +4,7 @@ use harness::{client, process::descendants};
 use prost::Message as _;
 use serde_json::{Value, json};
 use wire::agent::{
-    ChatRequest, DecideRequest, RlmMode, WatchRequest, agent_client::AgentClient, decide_request::Settlement,
+    ChatRequest, DecideRequest, Limits, RlmMode, WatchRequest, agent_client::AgentClient, decide_request::Settlement,
     event::Kind,
 };
 
@@ -233,6 +233,36 @@ async fn over_grpc_a_person_decides_about_commands_of_code_too() {
         }
     }
     assert_eq!(answer.as_deref(), Some("exec denied: not here"));
+}
+
+#[tokio::test]
+async fn commands_of_code_count_as_calls_of_their_run() {
+    let bench = Bench::start().await;
+    let script = coding(&["let made = 0;
+        for (;;) {
+            const why = await exec('true').then(() => made++ && '', error => error.message);
+            if (why) { FINAL(`${made}: ${why}`); break; }
+        }"]);
+    let mut client = AgentClient::connect(bench.sleuth.grpc().unwrap()).await.unwrap();
+    let request = ChatRequest {
+        question: format!("look FAKE_LLM{script}"),
+        rlm: Some(RlmMode { context: "text".to_owned(), ..RlmMode::default() }),
+        limits: Some(Limits { tool_calls: 4, ..Limits::default() }),
+        ..ChatRequest::default()
+    };
+    let mut events = client.chat(request).await.unwrap().into_inner();
+    let (mut began, mut placed, mut ended, mut answer) = (0, 0, 0, String::new());
+    while let Some(event) = events.message().await.unwrap() {
+        match event.kind {
+            Some(Kind::ToolStarted(_)) => began += 1,
+            Some(Kind::CallPlaced(call)) if call.call_id.contains('/') => placed += 1,
+            Some(Kind::ToolFinished(_)) => ended += 1,
+            Some(Kind::RunFinished(finished)) => answer = finished.answer,
+            _ => {}
+        }
+    }
+    assert_eq!((began, placed, ended), (3, 3, 3), "{answer}");
+    assert!(answer.starts_with("3: exec denied: Not run: the limit of tool calls"), "{answer}");
 }
 
 #[tokio::test]

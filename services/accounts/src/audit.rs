@@ -196,6 +196,12 @@ fn what(event: &Event) -> Option<What> {
             ..entry::Allowed::default()
         }),
         EventKind::ToolFinished { call, result } => ended(call.to_string(), result),
+        EventKind::ReplOutput { call, output } => What::Ended(entry::Ended {
+            call_id: call.to_string(),
+            status: if output.error.is_none() { "success" } else { "error" }.to_owned(),
+            error: output.error.clone().unwrap_or_default(),
+            ..entry::Ended::default()
+        }),
         EventKind::CallResolved { call, result, .. } => ended(call.id.to_string(), result),
         EventKind::RunSuspended => closed("suspended", ""),
         EventKind::RunFinished { .. } => closed("finished", ""),
@@ -213,7 +219,6 @@ fn what(event: &Event) -> Option<What> {
         | EventKind::AssistantMessage(_)
         | EventKind::ToolOutput { .. }
         | EventKind::ReplProgress { .. }
-        | EventKind::ReplOutput { .. }
         | EventKind::ClientToolRequested { .. }
         | EventKind::CompactionStarted(_)
         | EventKind::CompactionDone(_)

@@ -139,12 +139,25 @@ impl Agent {
         self.calls.get(call)
     }
 
-    /// A call that waits or is forbidden is no event of its own.
+    /// A call that waits or is forbidden is no event of its own. What code runs is told as code prints, and has
+    /// events of its own only where it waits.
     pub(super) fn starts(&mut self, call: ToolCall, gate: Gate) -> Option<Event> {
+        if let Some(code) = self.code_of(&call.id) {
+            let told = format!("{} {}\n", call.name, call.arguments);
+            if gate == Gate::Waits {
+                self.calls.insert(call.id.clone(), Called { gate, call });
+            }
+            return Some(self.code_prints(&code, OutputStream::Stderr, told));
+        }
         let event = (gate == Gate::Open).then(|| self.tool_call(&call));
         let called = Called { gate, call: call.clone() };
         self.calls.insert(call.id, called);
         event
+    }
+
+    /// The code that asks for a command.
+    fn code_of(&self, command: &CallId) -> Option<CallId> {
+        command.command().map(|(code, _)| code).filter(|code| self.code.contains_key(code))
     }
 
     pub(super) fn allowed(&mut self, call: &CallId) -> Option<Event> {

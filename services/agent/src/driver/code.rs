@@ -3,8 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use domain::{
-    AgentId, Before, CallId, Command, Input, Message, Move, OutputStream, Permission, QuestionId, Role,
-    ToolCall, ToolPlan, ToolVerdict,
+    AgentId, Before, CallId, Command, Input, Message, Move, Permission, QuestionId, Role, ToolCall,
 };
 use model::Model;
 use tokio_util::task::AbortOnDropHandle;
@@ -24,7 +23,7 @@ const RESULT_LOST: &str = "the process that ran the command was lost, and its re
 #[derive(Default)]
 pub(super) struct Code {
     pub(super) interpreters: HashMap<AgentId, Interpreter>,
-    /// Questions that agents work on, and commands that wait for a person.
+    /// Questions that agents work on, and commands that run or wait for a person.
     open: HashMap<QuestionId, Answerer>,
     /// Commands that may run, whose code has not asked here yet.
     allowed: HashMap<QuestionId, Allowed>,
@@ -57,7 +56,7 @@ struct Asked {
     answerer: Answerer,
 }
 
-/// A command of code that a person has allowed.
+/// A command of code that may run.
 pub(super) struct Allowed {
     pub(super) call: ToolCall,
     pub(super) permission: Option<Permission>,
@@ -83,10 +82,9 @@ impl Driver {
                 let command = command(&call, &id, arguments, directory);
                 return self.asked_to_run(agent, call, Asked { id, command, answerer });
             }
-            Wants::Permission { command, description, cluster, approval } => {
+            Wants::Judged { command, plan } => {
                 self.code.open.insert(id, answerer);
-                let asked = Input::CommandAsked { command, description, cluster, approval };
-                return self.family.step(agent, asked);
+                return self.family.step(agent, Input::CommandJudged { command, plan });
             }
             Wants::Unknown(_) => return Vec::new(),
         };
@@ -130,7 +128,7 @@ impl Driver {
         self.family.get(agent).is_some_and(|run| run.command(call) != Command::Unknown)
     }
 
-    /// Runs a command of an agent's code, or has a person asked about it.
+    /// Has a command of an agent's code judged that is new here.
     fn asked_to_run(&mut self, agent: &AgentId, call: CallId, asked: Asked) -> Vec<Move> {
         let Asked { id, command, answerer } = asked;
         match self.family.get(agent).map(|run| run.command(&command.id)) {
@@ -147,18 +145,14 @@ impl Driver {
                 return Vec::new();
             }
         }
-        // Whoever follows the run sees what code does.
-        let text = format!("exec {}\n", command.arguments);
-        let told = Input::ToolOutput { call: call.clone(), stream: OutputStream::Stderr, text };
-        let moves = self.family.step(agent, told);
         let (tools, context, to) =
             (self.setup.tools.clone(), self.setup.context.clone(), self.inputs.of(agent));
         let judging = judge(tools, context, call.clone(), Asked { id, command, answerer }, to);
         self.keep(agent, call, judging.in_current_span());
-        moves
+        Vec::new()
     }
 
-    /// Runs a command that a person has allowed, once its code waits for it here.
+    /// Runs a command that may run, once its code waits for it here.
     pub(super) fn run_command(&mut self, agent: &AgentId, allowed: Allowed) {
         let Some((_, question)) = allowed.call.id.command() else { return };
         let Some(answerer) = self.code.open.remove(&question) else {
@@ -206,22 +200,13 @@ impl Driver {
     }
 }
 
-/// Runs a command if it may run unasked; where a person decides, the answer comes later.
+/// Has a command judged, and the machine told.
 async fn judge(tools: Tools, context: Context, call: CallId, asked: Asked, to: To) {
     let Asked { id, command, answerer } = asked;
-    let ToolPlan { description, cluster, verdict, .. } = tools.plan_command(&command, &context).await;
-    let answer = match verdict {
-        ToolVerdict::Allow => tools.run_command(command, &context).await,
-        ToolVerdict::AskPerson(approval) => {
-            let wants = Wants::Permission { command, description, cluster, approval };
-            // A run that has ended wants no input.
-            let _ = to.ask(call, Question { id, wants, answerer }).await;
-            return;
-        }
-        ToolVerdict::Refuse(why) | ToolVerdict::Forbid(why) => Err(format!("exec denied: {why}")),
-        ToolVerdict::AskClient => Err("exec denied: it is not run here".to_owned()),
-    };
-    answerer.give(answer).await;
+    let plan = tools.plan_command(&command, &context).await;
+    let wants = Wants::Judged { command, plan };
+    // A run that has ended wants no input.
+    let _ = to.ask(call, Question { id, wants, answerer }).await;
 }
 
 /// One call of a model, in JSON.

@@ -120,7 +120,7 @@ pub(super) async fn follow_code(mut running: Running, call: CallId, interpreter:
                 }
             }
             Some(question) = running.questions.recv() => match &question.wants {
-                Wants::Model { .. } | Wants::Command(_) | Wants::Permission { .. } => {
+                Wants::Model { .. } | Wants::Command(_) | Wants::Judged { .. } => {
                     if to.ask(call.clone(), question).await.is_err() {
                         return;
                     }

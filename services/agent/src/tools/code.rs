@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
-use domain::{Approval, CallId, CodeOutput, LogId, QuestionId, ToolCall, ToolResult, ToolStatus};
+use domain::{CallId, CodeOutput, LogId, QuestionId, ToolCall, ToolPlan, ToolResult, ToolStatus};
 use futures_util::stream;
 use serde::Deserialize;
 use store::{BlobId, Store};
@@ -145,8 +145,8 @@ pub(crate) enum Wants {
     Model { prompt: String, given: Option<Given> },
     /// What a command says. Its arguments.
     Command(String),
-    /// That a person decides about a command.
-    Permission { command: ToolCall, description: String, cluster: Option<String>, approval: Approval },
+    /// What a command says that was judged.
+    Judged { command: ToolCall, plan: ToolPlan },
     /// Something that there is not.
     Unknown(String),
 }

@@ -288,12 +288,6 @@ impl Tools {
         context.rules.judge(command, self.executors.plan(command, context).await)
     }
 
-    /// Runs a command of code that nobody is asked about, and answers with JSON.
-    pub(crate) async fn run_command(&self, command: ToolCall, context: &Context) -> Result<String, String> {
-        let finished = self.executors.run(command, None, Before::default(), context).finished().await;
-        finished.ok_or_else(|| "the command was lost".to_owned()).and_then(said)
-    }
-
     /// Whether a tool starts a subagent.
     pub(crate) fn starts_agents(&self, tool: &str) -> bool {
         self.agents.owns(tool)

@@ -1,8 +1,8 @@
 //! What goes into the machine and what comes out.
 
 use crate::{
-    Approval, Before, CallId, CodeOutput, EventKind, FailureCode, Message, MessageId, OutputStream,
-    Permission, Placement, QuestionId, Steered, ToolCall, ToolPlan, ToolResult, Usage,
+    Before, CallId, CodeOutput, EventKind, FailureCode, Message, MessageId, OutputStream, Permission,
+    Placement, QuestionId, Steered, ToolCall, ToolPlan, ToolResult, Usage,
 };
 
 /// What a driver tells the machine. What no longer fits is ignored: a late input is not an error.
@@ -79,16 +79,12 @@ pub enum Input {
     },
     /// Code of the agent had a model asked, once.
     Asked(Usage),
-    /// Code of the agent wants to run a command that a person must allow.
-    CommandAsked {
+    /// Code of the agent wants to run a command, which was judged.
+    CommandJudged {
         /// The command, under the id that [`CallId::of_command`] makes.
         command: ToolCall,
-        /// What it will do, in one line.
-        description: String,
-        /// The cluster that it is for, as in [`ToolPlan`].
-        cluster: Option<String>,
-        /// What is to be decided.
-        approval: Approval,
+        /// Whether it may run.
+        plan: ToolPlan,
     },
     /// Somebody settled a call that waits.
     Settled {

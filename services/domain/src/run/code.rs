@@ -1,8 +1,8 @@
 //! Calls that are code of the agent, where it works so.
 
 use crate::{
-    Approval, CallId, CodeOutput, Command, Effect, EventKind, Gate, Message, Step, ToolCall, ToolPlan,
-    ToolResult, Usage, UsageReported, rlm::fenced_code,
+    CallId, CodeOutput, Command, Effect, EventKind, Gate, Message, Step, ToolCall, ToolPlan, ToolResult,
+    ToolVerdict, Usage, UsageReported, rlm::fenced_code,
 };
 
 use super::{
@@ -64,29 +64,48 @@ impl Run {
         }
     }
 
-    /// A command of code waits for a person, if there is one.
-    pub(super) fn command_asked(
-        &mut self,
-        step: &mut Step,
-        command: ToolCall,
-        description: String,
-        cluster: Option<String>,
-        approval: Approval,
-    ) {
+    /// A command of code runs, waits for a person, if there is one, or ends at once. Those beyond the ceiling are no
+    /// calls any more: code may try for ever.
+    pub(super) fn command_judged(&mut self, step: &mut Step, command: ToolCall, plan: ToolPlan) {
         let Some((call, question)) = command.id.command() else { return };
         if !self.is_running(&call) || self.command(&command.id) != Command::Unknown {
             return;
         }
-        if !(self.approvals && self.waits) {
-            let answer = Err(text::command_denied(&approval.reason));
-            return step.effects.push(Effect::AnswerCode { call, question, answer });
+        let answer = |why: &str| {
+            let answer = Err(text::command_denied(why));
+            Effect::AnswerCode { call: call.clone(), question: question.clone(), answer }
+        };
+        if self.calls_are_made() {
+            return step.effects.push(answer(text::TOO_MANY_CALLS));
         }
+        let refused = self.command_refused(&plan.verdict);
+        let gate = Self::gate(Some(&plan), refused.is_some());
+        let ToolPlan { description, cluster, verdict, .. } = plan;
         let (id, toolset) = (command.id.clone(), Some(REPL.to_owned()));
-        let gate = Gate::Waits;
-        let started = EventKind::ToolStarted { call: command, description, toolset, cluster, gate };
-        self.publish(step, started);
-        self.publish(step, EventKind::ApprovalRequested { call: id.clone(), approval });
-        step.effects.push(self.await_client(&id));
+        self.publish(step, EventKind::ToolStarted { call: command, description, toolset, cluster, gate });
+        match (refused, verdict) {
+            (Some(why), _) => {
+                step.effects.push(answer(&why));
+                self.publish(step, EventKind::ToolFinished { call: id, result: ToolResult::error(why) });
+            }
+            (None, ToolVerdict::AskPerson(approval)) => {
+                self.publish(step, EventKind::ApprovalRequested { call: id.clone(), approval });
+                step.effects.push(self.await_client(&id));
+            }
+            (None, _) => step.effects.extend(self.open_call(&id).map(|open| open.run())),
+        }
+    }
+
+    /// Why a command does not run.
+    fn command_refused(&self, verdict: &ToolVerdict) -> Option<String> {
+        match verdict {
+            ToolVerdict::Refuse(why) | ToolVerdict::Forbid(why) => Some(why.clone()),
+            ToolVerdict::AskClient => Some(text::NOT_THE_CLIENTS.to_owned()),
+            ToolVerdict::AskPerson(approval) if !(self.approvals && self.waits) => {
+                Some(approval.reason.clone())
+            }
+            ToolVerdict::AskPerson(_) | ToolVerdict::Allow => None,
+        }
     }
 
     /// Tells code that its command will not run, if an event says so.

@@ -52,6 +52,8 @@ pub struct Run {
     handed_over: bool,
     pub(super) steps: u32,
     pub(super) tool_calls: u32,
+    /// Commands of its code.
+    pub(super) commands: u32,
     /// Calls that ran and whose results the model has: the same call again would tell it nothing new.
     pub(super) made: HashSet<(String, String)>,
     /// Ids of all calls of the conversation, the compacted part included.
@@ -133,6 +135,7 @@ impl Run {
             handed_over: false,
             steps: 0,
             tool_calls: 0,
+            commands: 0,
             made: HashSet::new(),
             call_ids: HashSet::new(),
         }
@@ -151,7 +154,7 @@ impl Run {
     #[must_use]
     pub fn subagent(&self, agent: AgentId, limits: Limits) -> Self {
         let mut others = self.others.clone();
-        others.insert(self.agent.clone(), Used { totals: self.totals, tool_calls: self.tool_calls });
+        others.insert(self.agent.clone(), Used { totals: self.totals, tool_calls: self.calls() });
         others.remove(&agent);
         let main_asks = self.approvals && !self.waits;
         Self { agent, others, main_asks, keeps_files: self.keeps_files, ..Self::new(limits) }
@@ -170,8 +173,6 @@ impl Run {
         let used = self.others.entry(agent.clone()).or_default();
         match event {
             EventKind::UsageReported(report) => used.totals = report.totals,
-            // Commands of code belong to it.
-            EventKind::ToolStarted { .. } if self.rlm.is_some() => {}
             EventKind::ToolStarted { .. } | EventKind::ReplInput { .. } => {
                 used.tool_calls = used.tool_calls.saturating_add(1);
             }
@@ -200,7 +201,7 @@ impl Run {
 
     /// What all agents of the run have used, this one included.
     fn used(&self) -> (u64, f64, u32) {
-        let own = (self.totals.tokens(), self.totals.cost_usd, self.tool_calls);
+        let own = (self.totals.tokens(), self.totals.cost_usd, self.calls());
         self.others.values().fold(own, |(tokens, cost, calls), used| {
             let tokens = tokens.saturating_add(used.totals.tokens());
             (tokens, cost + used.totals.cost_usd, calls.saturating_add(used.tool_calls))
@@ -210,6 +211,11 @@ impl Run {
     /// Model calls so far, the one in progress included.
     pub fn steps(&self) -> u32 {
         self.steps
+    }
+
+    /// Tool calls and commands of code.
+    fn calls(&self) -> u32 {
+        self.tool_calls.saturating_add(self.commands)
     }
 
     /// Tool calls so far.
@@ -267,16 +273,20 @@ impl Run {
 
     /// The ceiling that forbids another round of tools, if one does.
     pub(super) fn ceiling(&self) -> Option<Ceiling> {
-        let (_, _, tool_calls) = self.used();
         if let Some(spent) = self.spent() {
             Some(spent)
-        } else if tool_calls >= self.limits.tool_calls {
+        } else if self.calls_are_made() {
             Some(Ceiling::ToolCalls)
         } else if self.steps >= self.limits.steps {
             Some(Ceiling::Steps)
         } else {
             None
         }
+    }
+
+    /// Whether the agents have made all calls that the run may make.
+    pub(super) fn calls_are_made(&self) -> bool {
+        self.used().2 >= self.limits.tool_calls
     }
 
     /// The ceiling that forbids another question to a model, whoever asks, if one does.
@@ -322,7 +332,10 @@ impl Run {
                 self.recoveries = 0;
                 self.phase = Phase::Planning { calls };
             }
-            EventKind::ToolStarted { call, .. } if self.rlm.is_some() => self.push(call, None, true),
+            EventKind::ToolStarted { call, .. } if self.rlm.is_some() => {
+                self.commands = self.commands.saturating_add(1);
+                self.push(call, None, true);
+            }
             EventKind::ToolStarted { call, .. } | EventKind::ReplInput { call, .. } => self.open(call, None),
             EventKind::ReplOutput { call, output } => self.close_code(call, output),
             EventKind::CallApproved { call, permission, .. } => self.open(call, Some(permission.clone())),

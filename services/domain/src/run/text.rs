@@ -135,6 +135,8 @@ pub(super) const REPEATED: &str = "This call was already made in this conversati
 pub(super) const TOO_MANY_CALLS: &str =
     "Not run: the limit of tool calls of this run is reached. Answer with what has been found.";
 
+pub(super) const NOT_THE_CLIENTS: &str = "it is not run here";
+
 pub(super) const NOT_PLANNED: &str = "Not run: the tool's owner did not answer.";
 
 pub(super) const OUT_OF_TIME: &str = "Stopped: the time limit of this run is reached.";

@@ -36,7 +36,14 @@ fn started(waits: bool) -> RunStarted {
 
 impl Bench {
     fn new(waits: bool) -> Self {
-        let limits = Limits { parallel_tools: 1, ..Limits::default() };
+        Self::begun(waits, Limits { parallel_tools: 1, ..Limits::default() })
+    }
+
+    fn with(limits: Limits) -> Self {
+        Self::begun(true, limits)
+    }
+
+    fn begun(waits: bool, limits: Limits) -> Self {
         let mut bench = Self { run: Run::new(limits), log: vec![EventKind::RunStarted(started(waits))] };
         bench.run.apply(&bench.log[0]);
         bench.give(Input::Begin);
@@ -75,8 +82,13 @@ impl Bench {
             policy: "p".into(),
         };
         let command = ToolCall { id: id(), name: "exec".into(), arguments: "{}".into() };
-        let description = "mkdir x".into();
-        self.give(Input::CommandAsked { command, description, cluster: None, approval })
+        self.judged(command, ToolVerdict::AskPerson(approval))
+    }
+
+    fn judged(&mut self, command: ToolCall, verdict: ToolVerdict) -> Step {
+        let call = command.id.clone();
+        let plan = ToolPlan { call, description: "mkdir x".into(), toolset: None, cluster: None, verdict };
+        self.give(Input::CommandJudged { command, plan })
     }
 
     fn settle(&mut self, settlement: Settlement) -> Step {
@@ -136,7 +148,10 @@ fn code_hears_why_its_command_does_not_run() {
     }
     let mut alone = Bench::new(false);
     let asked = alone.asks();
-    assert!(asked.events.is_empty());
+    assert!(
+        matches!(asked.events[..], [EventKind::ToolStarted { .. }, EventKind::ToolFinished { .. }]),
+        "{asked:?}"
+    );
     assert_eq!(answer(&asked), Some(&Err("exec denied: it changes something".to_owned())));
 }
 
@@ -154,4 +169,22 @@ fn a_command_ends_with_its_code_or_with_its_run() {
     ends(Input::CodeEnded { call: CallId::new("c1"), output: CodeOutput::default() });
     ends(Input::Cancelled { reason: "enough".into() });
     ends(Input::TimeUp);
+}
+
+#[test]
+fn commands_are_calls_of_the_run_up_to_its_ceiling() {
+    let mut bench = Bench::with(Limits { tool_calls: 3, ..Limits::default() });
+    let mut runs = |question: &str, verdict: ToolVerdict| {
+        let id = CallId::new("c1").of_command(&QuestionId::new(question));
+        let command = ToolCall { id: id.clone(), name: "exec".into(), arguments: "{}".into() };
+        let judged = bench.judged(command, verdict);
+        let begun = judged
+            .effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::RunTool { call, permission: None, .. } if call.id == id));
+        (begun, judged.events.len())
+    };
+    assert_eq!(runs("q1", ToolVerdict::Allow), (true, 1));
+    assert_eq!(runs("q2", ToolVerdict::Refuse("no".into())), (false, 2));
+    assert_eq!(runs("q3", ToolVerdict::Allow), (false, 0), "the code, and two commands");
 }
