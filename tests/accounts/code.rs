@@ -38,4 +38,26 @@ async fn commands_of_code_are_calls_in_the_trail() {
     }
     assert!(of(3, "command").contains("mkdir a"), "{steps:?}");
     assert_eq!(of(5, "error"), "not that");
+    assert!(trail.iter().all(|entry| entry["cluster"] == "lab"), "{trail:?}");
+}
+
+#[tokio::test]
+async fn agents_below_do_not_hide_the_cluster() {
+    let world = World::start().await;
+    let below = r#"FAKE_LLM{"answer": "below"}"#;
+    let code = format!("FINAL(await llm_query('FAKE' + {}, 'part'))", json!(&below["FAKE".len()..]));
+    let script = json!({ "steps": [[{ "name": "repl", "args": { "code": code } }]] });
+    let body = json!({
+        "messages": [{ "role": "user", "content": format!("look FAKE_LLM{script}") }],
+        "mode": "rlm", "context": "a text",
+    });
+    let answer = world.send(Method::POST, "/chat", &world.victim, &body, &[]).await;
+    assert!(answer.text().await.unwrap().contains("below"));
+    let trail = world.audit("acme").await;
+    let asked = trail.iter().filter(|entry| entry["kind"] == "asked").count();
+    assert_eq!(asked, 2, "{trail:?}");
+    assert!(trail.iter().all(|entry| entry["cluster"] == "lab"), "{trail:?}");
+    let there = world.audit("acme&cluster=lab").await;
+    assert_eq!(there, trail);
+    assert_eq!(world.audit("acme&cluster=elsewhere").await, [Value::Null; 0]);
 }

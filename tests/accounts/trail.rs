@@ -49,7 +49,7 @@ async fn a_trail_is_narrowed_down_by_command_as_over_http() {
         (vec!["--runs", "1"], "runs=1", Box::new(|entry| entry["run_id"] == runs[1])),
         (vec!["--kind", "waits"], "kinds=waits", kind(&["waits"])),
         (vec!["--kind", "asked", "--kind", "ended"], "kinds=asked,ended", kind(&["asked", "ended"])),
-        (vec!["--cluster", "lab"], "cluster=lab", Box::new(|entry| entry["cluster"] == "lab")),
+        (vec!["--cluster", "lab", "--kind", "began"], "cluster=lab&kinds=began", kind(&["began"])),
         (vec!["--since", named], &since, Box::new(|entry| time(entry) >= middle)),
         (vec!["--until", named], &until, Box::new(|entry| time(entry) < middle)),
     ];

@@ -4,8 +4,8 @@ use harness::{client, process::descendants};
 use prost::Message as _;
 use serde_json::{Value, json};
 use wire::agent::{
-    ChatRequest, DecideRequest, Limits, RlmMode, WatchRequest, agent_client::AgentClient, decide_request::Settlement,
-    event::Kind,
+    ChatRequest, DecideRequest, Limits, RlmMode, WatchRequest, agent_client::AgentClient,
+    decide_request::Settlement, event::Kind,
 };
 
 use crate::bench::{Bench, Chat, SOON, asking, call, until};

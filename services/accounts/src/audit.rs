@@ -112,7 +112,9 @@ struct Reader {
 
 impl Reader {
     fn entry(&mut self, event: &Event) -> Option<AuditEntry> {
-        if let EventKind::RunStarted(started) = &event.kind {
+        if let EventKind::RunStarted(started) = &event.kind
+            && started.call.is_none()
+        {
             self.principal.clone_from(&started.principal);
             self.cluster.clone_from(&started.setup.cluster);
         }

@@ -170,7 +170,7 @@ impl Runs {
             Some(_) => rlm::system(&question.additional_system_prompt),
             None => prompt.system(),
         };
-        started(question, equipment, &prompt, system, context)
+        started(question, self.config.own_cluster(), equipment, &prompt, system, context)
     }
 
     /// The tools of the clusters that a question is about, and their names where each call chooses among them. What is
@@ -257,6 +257,7 @@ fn to_do(question: &Question) -> Result<Vec<Settled>, Refusal> {
 
 fn started(
     question: &Question,
+    own: &str,
     equipment: &Equipment,
     prompt: &Prompt<'_>,
     system: String,
@@ -269,6 +270,11 @@ fn started(
             None => prompt.question(&question.text, question.media()),
         });
     }
+    // What chooses among several clusters is at none of them.
+    let cluster = match (question.cluster.as_str(), equipment.clusters.as_slice()) {
+        ("", []) => own,
+        (named, _) => named,
+    };
     let schemas = prompt.offer.specs.iter().map(|spec| {
         tokens::of_text(&spec.name)
             + tokens::of_text(&spec.description)
@@ -302,7 +308,7 @@ fn started(
             context: question.rlm.as_ref().map(|(_, input)| digest(input)).unwrap_or_default(),
             exec_directory: question.exec_directory.clone(),
             home: context.home.instance(),
-            cluster: question.cluster.clone(),
+            cluster: cluster.to_owned(),
             labels: question.labels.clone(),
             clusters: equipment.clusters.clone(),
             standing: context.standing.iter().map(|grant| grant.to_vec()).collect(),
