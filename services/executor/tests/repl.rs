@@ -158,6 +158,9 @@ async fn output_is_seen_as_it_comes_and_without_secrets() {
     let end = result(&events);
     assert!(!format!("{chunks:?}{end}").contains("hunter22"));
     assert_eq!(end["truncated"], true);
+    let end = finished(&events);
+    assert!(end.redacted_spans > 0 && end.total_bytes > 200_000, "{end:?}");
+    assert!(!end.sandbox.is_empty() && end.sandbox_layers.iter().any(|it| it == "seccomp"), "{end:?}");
 }
 
 #[tokio::test]

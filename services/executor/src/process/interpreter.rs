@@ -9,7 +9,7 @@ use std::{
 use tokio::{net::UnixStream, time::Instant};
 
 use super::{Job, Launcher, Spec, start::Started};
-use crate::sandbox::{Access, Network, Prepared, View};
+use crate::sandbox::{Access, Layers, Level, Network, Prepared, View};
 
 /// A running interpreter.
 #[derive(Debug)]
@@ -23,7 +23,14 @@ pub(crate) struct Interpreter {
 #[derive(Debug)]
 pub(crate) struct Life {
     _launcher: Started,
-    _prepared: Prepared,
+    prepared: Prepared,
+}
+
+impl Life {
+    /// The sandbox that it has, and the layers of it.
+    pub(crate) fn sandbox(&self) -> (Level, &Layers) {
+        (self.prepared.level, &self.prepared.confinement.layers)
+    }
 }
 
 impl Launcher {
@@ -38,7 +45,7 @@ impl Launcher {
         let output = (Stdio::from(OwnedFd::from(theirs)), Stdio::null());
         let mut launcher = Started::spawn(self.program(), &[], output, &prepared.confinement, by).await?;
         launcher.begin(&job, None, by).await?;
-        let life = Life { _launcher: launcher, _prepared: prepared };
+        let life = Life { _launcher: launcher, prepared };
         Ok(Interpreter { channel: UnixStream::from_std(ours)?, life })
     }
 }

@@ -16,7 +16,10 @@ use super::{
     message::{LONGEST, Limits},
     process::Process,
 };
-use crate::{process::Launcher, workspace::Session};
+use crate::{
+    process::{Launcher, Life},
+    workspace::Session,
+};
 
 /// How many there may be.
 const MOST: usize = 64;
@@ -75,7 +78,7 @@ impl Interpreters {
         Self { limits, table: Mutex::default() }
     }
 
-    /// Runs code.
+    /// Runs code. `began` is told where before it does.
     pub(crate) async fn evaluate(
         &self,
         launcher: &Launcher,
@@ -83,6 +86,7 @@ impl Interpreters {
         place: Place,
         code: &str,
         host: &impl Host,
+        began: impl FnOnce(&Life),
     ) -> Result<Evaluated, Failed> {
         let seat = self.seat(name, place)?;
         let mut turn = seat.process.lock().await;
@@ -95,6 +99,7 @@ impl Interpreters {
                 Process::start(launcher, self.limits, &text).await?
             }
         };
+        began(&process.life);
         let evaluated = evaluate(&mut process, self.limits, code, host).await?;
         *turn = Some(process);
         *seat.used() = Instant::now();

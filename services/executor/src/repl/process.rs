@@ -32,7 +32,7 @@ pub(super) struct Process {
     outbox: mpsc::Sender<Bytes>,
     /// Writes beside the reading, so that neither side waits for the other.
     _writer: AbortOnDropHandle<()>,
-    _life: Life,
+    pub(super) life: Life,
 }
 
 impl Process {
@@ -53,7 +53,7 @@ impl Process {
         let (outbox, waiting) = mpsc::channel(OUTBOX);
         let writer = tokio::spawn(pass_on(waiting, FramedWrite::new(write, codec.clone())));
         let said = FramedRead::new(read, codec);
-        Self { said, outbox, _writer: AbortOnDropHandle::new(writer), _life: life }
+        Self { said, outbox, _writer: AbortOnDropHandle::new(writer), life }
     }
 
     /// Says something to it.

@@ -2,7 +2,10 @@
 
 use std::{
     pin::pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -18,8 +21,8 @@ use super::{
     stop::Stop,
 };
 use crate::{
-    process::{Capture, Source},
-    redact::{Masker, Redactor, Suspicion},
+    process::{Capture, Life, Source},
+    redact::{Masked, Masker, Redactor, Suspicion},
     repl::{Answer, Ask, Evaluated, Failed, Host, Name, Place, Stream},
     tools::{Evaluation, Presentation},
     workspace::{Session, Workspaces},
@@ -57,23 +60,34 @@ impl Workshop {
             workspaces: &self.workspaces,
             session,
             output: Mutex::new(Output::new(redactor.masker(suspicion))),
+            masked: AtomicU64::new(0),
+        };
+        let mut sandbox = (String::new(), Vec::new());
+        let began = |life: &Life| {
+            let (level, layers) = life.sandbox();
+            sandbox = (level.to_string(), layers.iter().map(ToString::to_string).collect());
         };
         let mut stopped = pin!(self.stopped(permitted));
         let evaluated = tokio::select! {
-            evaluated = self.interpreters.evaluate(&self.launcher, name, place, &evaluation.code, &desk) => evaluated,
-            stop = &mut stopped => return stopped_early(stop),
+            evaluated = self.interpreters.evaluate(&self.launcher, name, place, &evaluation.code, &desk, began) => {
+                Ok(evaluated)
+            }
+            stop = &mut stopped => Err(stop),
         };
-        let (stdout, truncated) = desk.ended();
-        let shown = |text: String| redactor.text(&text, Suspicion::Usual).text;
-        let lost = matches!(evaluated, Err(Failed::Unknown));
-        let Evaluated { error, answer } =
-            evaluated.unwrap_or_else(|lost| Evaluated { error: Some(lost.to_string()), answer: None });
-        let answer = answer.map(|answer| shown(answer[..answer.floor_char_boundary(ANSWER)].to_owned()));
-        let error = error.map(|error| shown(error[..error.floor_char_boundary(ERROR)].to_owned()));
-        let data = json!({
-            "stdout": stdout, "error": error, "answer": answer, "truncated": truncated, "lost": lost,
-        });
-        finished(Presentation::Success(data.to_string()), Ending::Answered)
+        let printed = desk.ended();
+        let finished = match evaluated {
+            Ok(evaluated) => ended(evaluated, &printed, &desk),
+            Err(stop) => stopped_early(stop),
+        };
+        let (sandbox, sandbox_layers) = sandbox;
+        Finished {
+            total_bytes: printed.bytes,
+            omitted_bytes: printed.omitted,
+            redacted_spans: printed.masked + desk.masked.into_inner(),
+            sandbox,
+            sandbox_layers,
+            ..finished
+        }
     }
 
     async fn place(&self, session: &Session, interpreter: &Interpreter) -> Result<Place, String> {
@@ -92,6 +106,18 @@ impl Workshop {
     }
 }
 
+fn ended(evaluated: Result<Evaluated, Failed>, printed: &Printed, desk: &Desk<'_>) -> Finished {
+    let lost = matches!(evaluated, Err(Failed::Unknown));
+    let Evaluated { error, answer } =
+        evaluated.unwrap_or_else(|lost| Evaluated { error: Some(lost.to_string()), answer: None });
+    let answer = answer.map(|answer| desk.shown(&answer[..answer.floor_char_boundary(ANSWER)]));
+    let error = error.map(|error| desk.shown(&error[..error.floor_char_boundary(ERROR)]));
+    let (stdout, truncated) = (&printed.text, printed.omitted > 0);
+    let data =
+        json!({ "stdout": stdout, "error": error, "answer": answer, "truncated": truncated, "lost": lost });
+    finished(Presentation::Success(data.to_string()), Ending::Answered)
+}
+
 fn stopped_early(stop: Stop) -> Finished {
     Finished { clock: stop.clock().into(), ..failed("", stop.error("repl"), stop.ending()) }
 }
@@ -103,6 +129,16 @@ struct Desk<'a> {
     workspaces: &'a Arc<Workspaces>,
     session: Session,
     output: Mutex<Output>,
+    /// Secrets that were masked in what it asked and answered.
+    masked: AtomicU64,
+}
+
+/// All that was printed.
+struct Printed {
+    text: String,
+    bytes: u64,
+    omitted: u64,
+    masked: u64,
 }
 
 /// What was printed, without secrets.
@@ -137,17 +173,26 @@ impl Desk<'_> {
         self.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All that was printed, and whether some of it was left out.
-    fn ended(&self) -> (String, bool) {
+    fn ended(&self) -> Printed {
         let mut output = self.output();
         let (rest, errors) = output.masker.finish();
         output.pass(self.execution, Source::Stdout, &rest);
         output.pass(self.execution, Source::Stderr, &errors);
-        (output.kept.text(), output.kept.omitted() > 0)
+        Printed {
+            text: output.kept.text(),
+            bytes: output.passed.iter().sum(),
+            omitted: output.kept.omitted(),
+            masked: output.masker.spans(),
+        }
     }
 
     fn shown(&self, text: &str) -> String {
-        self.redactor.text(text, Suspicion::Usual).text
+        self.count(self.redactor.text(text, Suspicion::Usual))
+    }
+
+    fn count(&self, masked: Masked) -> String {
+        self.masked.fetch_add(masked.spans, Ordering::Relaxed);
+        masked.text
     }
 
     /// The question, with a text that is too long for it kept beside it.
@@ -161,8 +206,8 @@ impl Desk<'_> {
         let Some(context) = ask.context else { return Ok(call) };
         // A long one takes its time.
         let redactor = self.redactor.clone();
-        let shown = tokio::task::spawn_blocking(move || redactor.text(&context, Suspicion::Usual).text);
-        let context = shown.await.map_err(|error| error.to_string())?;
+        let shown = tokio::task::spawn_blocking(move || redactor.text(&context, Suspicion::Usual));
+        let context = self.count(shown.await.map_err(|error| error.to_string())?);
         let context_characters = context.chars().count() as u64;
         let context_prefix = context.chars().take(PREFIX).collect();
         let call = HostCall { context_characters, context_prefix, ..call };
