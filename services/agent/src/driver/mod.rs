@@ -128,7 +128,7 @@ impl Driver {
             Ok(false) => return Driven::Left(self.setup.lease),
             Err(store::Error::UnknownLog(_)) => {
                 tracing::info!("a run was deleted while it went on");
-                self.close(Outcome::Cancelled).await;
+                self.setup.tools.close_session(&self.setup.context).await;
                 return Driven::Gone;
             }
             Err(error) => {
@@ -140,17 +140,13 @@ impl Driver {
         }
         let outcome = self.family.main().outcome().unwrap_or(Outcome::Failed);
         self.setup.progress.ended(outcome);
-        self.close(outcome).await;
-        Driven::ToTheEnd
-    }
-
-    /// Closes the session, unless its files stay for its next run.
-    async fn close(&self, outcome: Outcome) {
         if !self.leaves_files(outcome).await {
             self.setup.tools.close_session(&self.setup.context).await;
         }
+        Driven::ToTheEnd
     }
 
+    /// Whether they stay for the next run of the session.
     async fn leaves_files(&self, outcome: Outcome) -> bool {
         if self.setup.start.setup.keeper.is_empty() {
             return outcome == Outcome::Suspended;

@@ -200,35 +200,53 @@ impl Sessions {
         self.get(id, account).await
     }
 
-    /// Deletes a session with its runs and its files, and stops what it does.
-    pub(crate) async fn delete(&self, id: &str, account: &str) -> Result<(), Error> {
+    /// Deletes a session with its runs and its files, and stops what it does, though whoever wants that leaves.
+    pub(crate) async fn delete(self: &Arc<Self>, id: &str, account: &str) -> Result<(), Error> {
         let entry = self.find(id, account).await?;
+        let sessions = Arc::clone(self);
+        let deleting = async move { sessions.delete_whole(entry).await };
+        let deleting = self.closing.clone().run_until_cancelled_owned(deleting);
+        let deleted = self.tasks.spawn(deleting).await.ok().flatten();
+        let cut_short = || Err(store::Error::Unavailable("this agent is closing".to_owned()).into());
+        deleted.unwrap_or_else(cut_short)
+    }
+
+    /// The session goes last, and before it the runs, which tell that there are files: until then all of this can be done
+    /// again. A run that the session begins meanwhile is its owner's.
+    async fn delete_whole(&self, session: Entry) -> Result<(), Error> {
+        let (store, Entry { log, position, meta, .. }) = (self.store(), session);
         let mut runs = HashSet::new();
-        record::range(&*self.store(), &entry.log, 0, entry.position, |entry| {
+        record::range(&*store, &log, 0, position, |entry| {
             runs.insert(entry.record.run_id);
         })
         .await?;
+        let runs: Vec<_> = runs.into_iter().filter(|run| !run.is_empty()).map(RunId::new).collect();
         let mut has_files = false;
-        // The session goes last: until then this can be tried again. A run that it begins meanwhile is its owner's.
-        for run in runs.into_iter().filter(|run| !run.is_empty()).map(RunId::new) {
-            has_files |= self.forget(&run, account).await?;
+        for run in &runs {
+            has_files |= turn::had_files(&*store, run).await?;
+            self.stop(run, &meta.account).await?;
         }
-        self.store().delete(&entry.log).await?;
-        if has_files {
-            self.runs.tools().forget(account, id).await;
+        let forget_files = async || {
+            if has_files {
+                self.runs.tools().forget(&meta.account, log.as_str()).await;
+            }
+        };
+        forget_files().await;
+        for run in &runs {
+            store.delete(&LogId::from(run)).await?;
         }
+        store.delete(&log).await?;
+        // A run that did not hear of it at once may have written more.
+        forget_files().await;
         Ok(())
     }
 
-    /// Stops a run of a session that goes, and deletes it. Whether it had files.
-    async fn forget(&self, run: &RunId, account: &str) -> Result<bool, store::Error> {
-        let mut had_files = false;
-        if let Some(found) = self.runs.find(run, account).await? {
-            had_files = turn::had_files(&*self.store(), run).await?;
-            self.runs.cancel(found, "the session was deleted".to_owned()).await?;
+    /// Stops a run of a session that goes.
+    async fn stop(&self, run: &RunId, account: &str) -> Result<(), store::Error> {
+        match self.runs.find(run, account).await? {
+            Some(found) => self.runs.cancel(found, "the session was deleted".to_owned()).await,
+            None => Ok(()),
         }
-        self.store().delete(&LogId::from(run)).await?;
-        Ok(had_files)
     }
 
     /// Whether whoever may reach only these clusters may see a session: it reaches no others.

@@ -1,6 +1,7 @@
 //! Runs whose agents die, or are taken for dead, at random moments: whoever takes them over brings them to the end
 //! that they would have had.
 
+mod deleted;
 mod disturbed;
 mod hands;
 mod life;

@@ -116,7 +116,8 @@ impl Actor {
                 let is_deleted = matches!(&error, store::Error::UnknownLog(log) if *log == self.log);
                 let run = self.turn.as_ref().filter(|turn| turn.runs > 0).and_then(|turn| turn.run.as_ref());
                 if let Some(run) = run.filter(|_| is_deleted) {
-                    self.sessions.forget(run, &self.account).await?;
+                    self.sessions.stop(run, &self.account).await?;
+                    self.sessions.store().delete(&LogId::from(run)).await?;
                 }
                 Err(error)
             }

@@ -45,9 +45,22 @@ pub(super) struct Begun {
 #[derive(Clone, Default)]
 pub(super) struct Hands {
     begun: Arc<Mutex<HashMap<String, Begun>>>,
+    closed: Arc<Mutex<Closed>>,
+}
+
+/// What sessions were closed.
+#[derive(Default)]
+pub(super) struct Closed {
+    /// Whether nobody is told that one is.
+    pub(super) silent: bool,
+    pub(super) sessions: Vec<String>,
 }
 
 impl Hands {
+    pub(super) fn closed(&self) -> MutexGuard<'_, Closed> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// What was begun, by its execution.
     pub(super) fn begun(&self) -> MutexGuard<'_, HashMap<String, Begun>> {
         self.begun.lock().unwrap_or_else(PoisonError::into_inner)
@@ -153,8 +166,16 @@ impl ToolExecutor for Hands {
 
     async fn close_session(
         &self,
-        _: Request<CloseSessionRequest>,
+        asked: Request<CloseSessionRequest>,
     ) -> Result<Response<CloseSessionResponse>, Status> {
+        let is_silent = {
+            let mut closed = self.closed();
+            closed.sessions.push(asked.into_inner().session);
+            closed.silent
+        };
+        if is_silent {
+            std::future::pending::<()>().await;
+        }
         Ok(Response::new(CloseSessionResponse {}))
     }
 }

@@ -17,6 +17,7 @@ use super::{hands::Hands, oracle::Oracle};
 use crate::{
     config::Config,
     runs::{Question, Reading, Refusal, Runs},
+    sessions::Sessions,
     tools::{Tools, executors::Discovered},
 };
 
@@ -124,6 +125,11 @@ impl Life<'_> {
     /// Lets it leave what it drives to others.
     pub(super) fn hands_over(&self) {
         self.until(self.runs.shutdown());
+    }
+
+    /// Its sessions.
+    pub(super) fn sessions(&self) -> Arc<Sessions> {
+        Arc::new(Sessions::new(Arc::clone(&self.runs)))
     }
 
     pub(super) fn begins(&self, question: Question) -> LogId {
