@@ -44,6 +44,18 @@ async fn failed_turn(world: &World) -> Value {
 }
 
 #[tokio::test]
+async fn accounts_without_a_budget_have_the_default_one() {
+    early_enough().await;
+    let world = World::with(&["--default-daily-tokens", "1000"]).await;
+    world.operator(&["accounts", "update", "rival", "--daily-tokens", "5000"]).await;
+    let rival = &world.intruders[0].key;
+    for (key, second) in [(&world.victim, 429), (rival, 200)] {
+        assert_eq!(ask(&world, key).await.status(), 200);
+        assert_eq!(ask(&world, key).await.status(), second);
+    }
+}
+
+#[tokio::test]
 async fn an_account_that_has_spent_its_budget_is_refused_everywhere_until_it_has_more() {
     early_enough().await;
     let world = World::start().await;

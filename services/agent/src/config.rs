@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use domain::{Labels, Limits, Subagents};
 use runtime::place::Place;
+use store::Budget;
 
 use crate::{prompt::EnabledPrompts, runbooks::Runbooks, sessions::Disclosure};
 
@@ -18,6 +19,8 @@ pub struct Config {
     pub max_account_runs: usize,
     /// Runs that were asked for with one key and may go on at the same time; one more is refused.
     pub max_key_runs: usize,
+    /// What an account may spend in a day that has no budget of its own.
+    pub default_budget: Budget,
     /// Whether a model may be asked which cluster a text is about.
     pub name_clusters: bool,
     /// How long a run goes on after its last reader has left.
@@ -68,6 +71,7 @@ impl Default for Config {
             max_runs: 1000,
             max_account_runs: usize::MAX,
             max_key_runs: usize::MAX,
+            default_budget: Budget::default(),
             name_clusters: true,
             disconnect_grace: Duration::ZERO,
             hands_over: false,

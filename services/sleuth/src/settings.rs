@@ -12,7 +12,7 @@ use anyhow::Context as _;
 use domain::{Labels, Limits, Subagents};
 use grants::SigningKey;
 use runtime::{auth::ApiKey, place, telemetry};
-use store::Retention;
+use store::{Budget, Retention};
 
 use crate::{
     cli::{Access, Administer, Answering, Data, General, Grpc, Http, Links, LogFormat, Rates, Storage},
@@ -49,6 +49,8 @@ pub(crate) struct File {
     compaction_percent: Option<u64>,
     max_runs: Option<usize>,
     max_account_runs: Option<usize>,
+    default_daily_tokens: Option<u64>,
+    default_daily_cost: Option<f64>,
     client_tool_seconds: Option<u64>,
     error_disclosure: Option<String>,
     stream_seconds: Option<u64>,
@@ -271,6 +273,10 @@ impl File {
                 .max_account_runs
                 .or(self.max_account_runs)
                 .unwrap_or(default.max_account_runs),
+            default_budget: Budget {
+                tokens: flags.default_daily_tokens.or(self.default_daily_tokens).filter(|most| *most > 0),
+                cost_usd: flags.default_daily_cost.or(self.default_daily_cost).filter(|most| *most > 0.0),
+            },
             client_tool_time: flags
                 .client_tool_seconds
                 .or(self.client_tool_seconds)

@@ -26,6 +26,12 @@ pub struct Spent {
 }
 
 impl Budget {
+    /// This one, or another where it has no ceiling at all.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        if self == Self::default() { other } else { self }
+    }
+
     /// What is left of it; `None` if nothing is.
     pub fn less(self, spent: Spent) -> Option<Self> {
         let tokens = self.tokens.map(|most| most.saturating_sub(spent.tokens));

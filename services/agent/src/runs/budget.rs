@@ -46,7 +46,8 @@ impl Runs {
     /// each.
     pub(crate) async fn within_budget(&self, account: &str, limits: Limits) -> Result<Limits, Refusal> {
         let Some(account) = self.log.account(account).await? else { return Ok(limits) };
-        let (budget, spent) = (account.budget, account.spent);
+        let spent = account.spent;
+        let budget = account.budget.or(self.config.default_budget);
         let over = OverBudget { budget, spent, now: Timestamp(clock::unix_nanos()) };
         let Budget { tokens, cost_usd } = budget.less(spent).ok_or(over)?;
         Ok(limits.lowered_to(Limits { tokens, cost_usd, ..limits }))

@@ -77,10 +77,10 @@ pub(crate) enum AccountsCommand {
 /// What an account may spend.
 #[derive(Debug, Args)]
 pub(crate) struct Budget {
-    /// Tokens that its runs may use in a day (UTC); then it is not answered until the next. 0 for no ceiling.
+    /// Tokens that its runs may use in a day (UTC); then it is not answered until the next. 0 for no ceiling of its own.
     #[arg(long, value_name = "N")]
     pub(crate) daily_tokens: Option<u64>,
-    /// US dollars that they may cost in a day. 0 for no ceiling.
+    /// US dollars that they may cost in a day. 0 for no ceiling of its own.
     #[arg(long, value_name = "USD")]
     pub(crate) daily_cost: Option<f64>,
 }

@@ -162,6 +162,12 @@ pub(crate) struct Answering {
     /// Runs of one account that may go on at the same time. Only --max-runs counts by default.
     #[arg(long, env = "SLEUTH_MAX_ACCOUNT_RUNS", value_name = "N")]
     pub(crate) max_account_runs: Option<usize>,
+    /// Tokens that an account without a budget of its own may use in a day (UTC). No ceiling by default.
+    #[arg(long, env = "SLEUTH_DEFAULT_DAILY_TOKENS", value_name = "N")]
+    pub(crate) default_daily_tokens: Option<u64>,
+    /// US dollars that it may cost in a day. No ceiling by default.
+    #[arg(long, env = "SLEUTH_DEFAULT_DAILY_COST", value_name = "USD")]
+    pub(crate) default_daily_cost: Option<f64>,
     /// Seconds that a session waits for the results of its client's tools. [default: 300]
     #[arg(long, env = "SLEUTH_CLIENT_TOOL_SECONDS", value_name = "SECONDS")]
     pub(crate) client_tool_seconds: Option<u64>,
