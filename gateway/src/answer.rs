@@ -46,7 +46,7 @@ pub(crate) enum Interruption {
     )]
     Stopping(String),
     #[error("The agent was lost")]
-    Lost(#[from] Status),
+    Lost(#[source] Status),
     #[error("The agent sent an event that cannot be read")]
     Malformed(#[from] wire::Malformed),
     #[error("The agent ended the run without an end")]

@@ -65,7 +65,7 @@ impl Problem {
 
     /// Says that trying again later may help.
     pub(crate) fn retry_later(self) -> Self {
-        self.retry_after(RETRY_AFTER)
+        self.retry_after(Some(RETRY_AFTER))
     }
 
     /// The same with another status.
@@ -73,9 +73,9 @@ impl Problem {
         Self { status, ..self }
     }
 
-    /// Says when trying again may help.
-    pub(crate) fn retry_after(self, wait: Duration) -> Self {
-        Self { retry_after: Some(wait), ..self }
+    /// Says when trying again may help, if that is known.
+    pub(crate) fn retry_after(self, retry_after: Option<Duration>) -> Self {
+        Self { retry_after, ..self }
     }
 
     pub(crate) fn overloaded() -> Self {
@@ -105,7 +105,7 @@ impl From<tonic::Status> for Problem {
             Code::ResourceExhausted => {
                 let wait = status.metadata().get(wire::RETRY_AFTER).and_then(|wait| wait.to_str().ok());
                 let wait = wait.and_then(|wait| wait.parse().ok()).map(Duration::from_secs);
-                Self::new(StatusCode::TOO_MANY_REQUESTS, text).retry_after(wait.unwrap_or(RETRY_AFTER))
+                Self::new(StatusCode::TOO_MANY_REQUESTS, text).retry_after(wait.or(Some(RETRY_AFTER)))
             }
             Code::Unimplemented => Self::new(StatusCode::NOT_IMPLEMENTED, text),
             Code::DeadlineExceeded => Self::too_slow(),

@@ -57,11 +57,7 @@ pub(crate) async fn gather(
             Some(Event::ToolCallingResult(result)) => tool_calls.push(*result),
             Some(Event::AiAnswerEnd(end)) => return Ok((End::Answered(end), tool_calls)),
             Some(Event::Error(error)) => {
-                let problem = Problem::new(error.status, error.description);
-                return Err(match error.retry_after {
-                    Some(wait) => problem.retry_after(wait),
-                    None => problem,
-                });
+                return Err(Problem::new(error.status, error.description).retry_after(error.retry_after));
             }
             Some(Event::ApprovalRequired(waits)) => return Ok((End::Waits(waits), tool_calls)),
             Some(
