@@ -19,7 +19,7 @@ impl Runs {
         context: &Context,
     ) -> Result<EventKind, store::Error> {
         let (call, permission) = match settled {
-            Settled::Resolved(event) => return Ok(event),
+            Settled::Resolved(event) => return Ok(*event),
             Settled::Approved(call, permission) => (call, permission),
         };
         if let Err(why) = self.use_up(&call, &permission, taker, &context.account).await? {

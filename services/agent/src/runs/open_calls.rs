@@ -37,9 +37,15 @@ pub(crate) enum Decision {
 #[derive(Debug, PartialEq)]
 pub(super) enum Settled {
     /// It has its result.
-    Resolved(EventKind),
+    Resolved(Box<EventKind>),
     /// It may run now.
     Approved(ToolCall, Permission),
+}
+
+impl From<EventKind> for Settled {
+    fn from(resolved: EventKind) -> Self {
+        Self::Resolved(Box::new(resolved))
+    }
 }
 
 /// Settles each open call of a history: by what the client brings, or with an error.
@@ -58,10 +64,10 @@ impl Brought {
         }
         match self.decisions.get(&call.id) {
             Some(Decision::Approved(permission)) => Settled::Approved(call.clone(), permission.clone()),
-            Some(Decision::Denied(why)) => Settled::Resolved(refused(call.clone(), why)),
-            None if !self.decisions.is_empty() => Settled::Resolved(refused(call.clone(), NO_DECISION)),
-            None if !self.results.is_empty() => Settled::Resolved(refused(call.clone(), NO_RESULT)),
-            None => Settled::Resolved(refused(call.clone(), ABANDONED)),
+            Some(Decision::Denied(why)) => refused(call.clone(), why).into(),
+            None if !self.decisions.is_empty() => refused(call.clone(), NO_DECISION).into(),
+            None if !self.results.is_empty() => refused(call.clone(), NO_RESULT).into(),
+            None => refused(call.clone(), ABANDONED).into(),
         }
     }
 }
@@ -72,7 +78,7 @@ pub(super) fn refused(call: ToolCall, why: &str) -> EventKind {
 }
 
 fn resolved(call: ToolCall, result: ToolResult, by_client: bool) -> Settled {
-    Settled::Resolved(EventKind::CallResolved { call, result, by_client })
+    EventKind::CallResolved { call, result, by_client }.into()
 }
 
 fn success(data: &str) -> ToolResult {
@@ -98,7 +104,7 @@ mod tests {
             ..Brought::default()
         };
         let settled = |brought: &Brought| settle(&history, brought);
-        let refused = |id, why| Settled::Resolved(refused(call(id), why));
+        let refused = |id, why| Settled::from(refused(call(id), why));
         assert_eq!(settled(&brought)[1], refused("c", NO_RESULT));
 
         let decided = [
