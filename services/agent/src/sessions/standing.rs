@@ -40,7 +40,7 @@ mod tests {
 
     fn grant(prefix: &str, end: i64) -> Vec<u8> {
         let scope = StandingScope { prefixes: vec![prefix.to_owned()], ..StandingScope::default() };
-        let expires_at = Some(prost_types::Timestamp { seconds: end, nanos: 0 });
+        let expires_at = Some(wire::time(Timestamp(end * 1_000_000_000)));
         let grant = Grant { scope: Some(Scope::Standing(scope)), expires_at, ..Grant::default() };
         SignedGrant { grant: grant.encode_to_vec().into(), ..SignedGrant::default() }.encode_to_vec()
     }

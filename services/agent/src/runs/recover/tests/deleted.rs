@@ -15,7 +15,7 @@ fn a_session_whose_deletion_breaks_off_is_deleted_whole_by_the_next_try() {
     let settings = Some(SessionSettings { hints_json, ..SessionSettings::default() });
     let id = life.until(sessions.create("a", Details { settings, ..Details::default() }, None)).unwrap().id;
     let content = vec![ContentPart { part: Some(Part::Text("Hi".to_owned())) }];
-    life.until(sessions.say(&id, "a", Message { content, ..Message::default() }, "")).unwrap();
+    life.until(sessions.say(&id, "a", "", Message { content, ..Message::default() }, "")).unwrap();
     life.until(async {
         while sessions.get(&id, "a").await.unwrap().status() != SessionStatus::Idle {
             sleep(TWITCH).await;
