@@ -28,7 +28,7 @@ pub(super) const CHANGE: &str = "change";
 const ASK: &str = "ask";
 pub(super) const TOOLS: [&str; 3] = [LOOK, CHANGE, ASK];
 /// Who asks for these tools gets no answer.
-pub(super) const SILENT: ToolProfile = ToolProfile::Harness;
+pub(super) const SILENT: ToolProfile = ToolProfile::Rlm;
 /// How often an executor says something.
 const BEAT: Duration = Duration::from_secs(5);
 
