@@ -14,6 +14,8 @@ mod namespace;
 mod namespaces;
 #[path = "clusters/replicas.rs"]
 mod replicas;
+#[path = "clusters/resumes.rs"]
+mod resumes;
 #[path = "clusters/tunnel.rs"]
 mod tunnel;
 #[path = "clusters/world.rs"]

@@ -76,6 +76,20 @@ impl Shared {
         self.read(asker, watching, Came::After(cursor.after)).await
     }
 
+    /// The beginning of the run that the same question has begun before.
+    pub(crate) async fn begun(
+        &self,
+        asker: &Asker,
+        question: &ChatRequest,
+    ) -> Result<Option<Cursor>, Problem> {
+        let ChatRequest { idempotency_key: key, request_digest: digest, .. } = question;
+        if key.is_empty() {
+            return Ok(None);
+        }
+        let run = self.upstream.begun(&asker.caller, key.clone(), digest.clone()).await?;
+        Ok(run.map(|run| Cursor { run, after: 0 }))
+    }
+
     /// The clusters that an account can ask about now.
     pub(crate) async fn clusters(&self, asker: &Asker) -> Result<Vec<String>, Problem> {
         Ok(self.upstream.clusters(&asker.caller).await?)

@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use http::HeaderMap;
 use runtime::token::Token;
-use tonic::{Status, Streaming, metadata::MetadataMap};
+use tonic::{Code, Status, Streaming, metadata::MetadataMap};
 use wire::{
     Transport,
     account::{AuthenticateRequest, AuthenticateResponse, accounts_client::AccountsClient},
@@ -144,9 +144,32 @@ impl Upstream {
 
     /// One run.
     pub(crate) async fn run(&self, caller: &Caller, run_id: String) -> Result<RunInfo, Status> {
-        let request = request(GetRunRequest { caller: Some(caller.clone()), run_id }, DEADLINE);
+        let request = request(
+            GetRunRequest { caller: Some(caller.clone()), run_id, ..GetRunRequest::default() },
+            DEADLINE,
+        );
         let response = within(self.agent().get_run(request)).await?;
         response.into_inner().run.ok_or_else(|| Status::internal("a run without content"))
+    }
+
+    /// The id of the run that the same question, with a key, has begun before.
+    pub(crate) async fn begun(
+        &self,
+        caller: &Caller,
+        idempotency_key: String,
+        request_digest: Vec<u8>,
+    ) -> Result<Option<String>, Status> {
+        let asked = GetRunRequest {
+            caller: Some(caller.clone()),
+            idempotency_key,
+            request_digest,
+            ..GetRunRequest::default()
+        };
+        match within(self.agent().get_run(request(asked, DEADLINE))).await {
+            Ok(response) => Ok(response.into_inner().run.map(|run| run.run_id)),
+            Err(status) if status.code() == Code::NotFound => Ok(None),
+            Err(status) => Err(status),
+        }
     }
 
     /// Cancels a run; its state before is returned.

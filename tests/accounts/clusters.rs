@@ -53,4 +53,9 @@ async fn a_key_for_other_clusters_sees_and_does_nothing() {
     let sessions: Value = world.get("/v1/sessions", far).await.json().await.unwrap();
     assert_eq!(sessions["data"], json!([]), "{sessions}");
     assert_eq!(world.status(&session, &world.victim).await, 200);
+
+    let again = async |key: &str| {
+        world.send(Method::POST, "/api/holmes/acme/chat", key, &question, &headers).await.status().as_u16()
+    };
+    assert_eq!([again(&world.victim).await, again(&world.limited).await, again(far).await], [200, 200, 403]);
 }

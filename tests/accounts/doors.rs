@@ -146,7 +146,10 @@ async fn grpc(world: &World, rpc: Rpc, key: &str, run: &str) -> Seen {
     let mut agent = AgentClient::with_interceptor(channel.clone(), present.clone());
     let mut accounts = AccountsClient::with_interceptor(channel, present);
     let answer = match rpc {
-        Rpc::Get => agent.get_run(GetRunRequest { caller, run_id }).await.map(|_| String::new()),
+        Rpc::Get => {
+            let asked = GetRunRequest { caller, run_id, ..Default::default() };
+            agent.get_run(asked).await.map(|_| String::new())
+        }
         Rpc::Watch => {
             let asked = WatchRequest { caller, run_id, after_position: 0 };
             agent.watch(asked).await.map(|_| String::new())

@@ -43,6 +43,8 @@ pub(crate) struct Encoder {
     /// Signs calls that wait for a person.
     approvals: Option<Approvals>,
     account: String,
+    /// The cluster that the run looks at, if it is one.
+    cluster: String,
     pending_approvals: Vec<PendingApproval>,
     marks: marks::Outgoing,
     truncations: Vec<Truncation>,
@@ -75,11 +77,17 @@ impl Encoder {
             running: HashMap::new(),
             approvals,
             account: String::new(),
+            cluster: String::new(),
             pending_approvals: Vec::new(),
             marks: marks::Outgoing::default(),
             truncations: Vec::new(),
             compacting: None,
         }
+    }
+
+    /// The cluster that the run looks at, as far as it has been told; empty if there is a choice.
+    pub(crate) fn cluster(&self) -> &str {
+        &self.cluster
     }
 
     /// The event of the dialect that a domain event becomes.
@@ -160,6 +168,7 @@ impl Encoder {
         self.sizes = Sizes::from(started);
         self.runbooks.clone_from(&started.runbooks);
         self.account.clone_from(&started.account);
+        self.cluster.clone_from(&started.setup.cluster);
         let first_turn = started.messages.iter().all(|message| message.role != Role::Assistant);
         self.follow_ups = if first_turn { FOLLOW_UPS } else { &[] };
     }

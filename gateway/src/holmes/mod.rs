@@ -137,11 +137,11 @@ async fn answer_chat(
     }
     let answer = ask(shared, asker, chat, again).await?;
     let run_id = answer.run_id().to_owned();
-    let encoder = Encoder::new(id.into_string(), shared.approvals.clone());
+    let mut encoder = Encoder::new(id.into_string(), shared.approvals.clone());
     let response = if stream {
         answer.stream(encoder, shared.config.heartbeat)
     } else {
-        let reply = match gather(answer, encoder).await? {
+        let reply = match gather(answer, &mut encoder).await? {
             (End::Answered(end), tool_calls) => Reply::new(*end, tool_calls),
             (End::Waits(waits), tool_calls) => Reply::waiting(*waits, tool_calls),
         };

@@ -49,7 +49,7 @@ pub(crate) struct Called {
 /// Waits for the end of a run; gives it with the tool calls on the way there.
 pub(crate) async fn gather(
     mut answer: Answer,
-    mut encoder: Encoder,
+    encoder: &mut Encoder,
 ) -> Result<(End, Vec<ToolCallingResult>), Problem> {
     let mut tool_calls = Vec::new();
     while let Some(event) = answer.next().await? {

@@ -10,14 +10,11 @@ use crate::{
 
 /// Makes frames of a run.
 #[derive(Debug)]
-pub(super) struct Projection {
-    encoder: Encoder,
-    cluster: String,
-}
+pub(super) struct Projection(Encoder);
 
 impl Projection {
-    pub(super) fn new(encoder: Encoder, cluster: String) -> Self {
-        Self { encoder, cluster }
+    pub(super) fn new(encoder: Encoder) -> Self {
+        Self(encoder)
     }
 
     /// The frame of an event, if this dialect has it.
@@ -42,7 +39,7 @@ impl Projection {
             }
             Event::CompactionStart(_) | Event::Compacted(_) => return None,
             Event::AiAnswerEnd(end) => {
-                json(&AiAnswerEnd { analysis: end.analysis, cluster_id: &self.cluster })
+                json(&AiAnswerEnd { analysis: end.analysis, cluster_id: self.0.cluster() })
             }
             Event::ApprovalRequired(waits) => {
                 json(&ApprovalRequired { conversation_history: waits.conversation_history })
@@ -57,7 +54,7 @@ impl Projection {
 
 impl answer::Projection for Projection {
     fn frame(&mut self, event: domain::Event) -> Option<Frame> {
-        let event = self.encoder.encode(event)?;
+        let event = self.0.encode(event)?;
         self.reword(event)
     }
 

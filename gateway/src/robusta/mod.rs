@@ -58,26 +58,29 @@ async fn chat(
         return Err(auth::unknown().into());
     }
     auth::require(&asker, Scope::Ask)?;
-    let again = Again::of(request.headers())?;
+    let mut again = Again::of(request.headers())?;
     let route = request.uri().path().to_owned();
     let body = body::read_json(request, &shared).await?;
     let about = request::about(&body)?;
     cluster::permit(&about, &asker)?;
     let mut question = request::question(&body, &about)?;
-    let cluster = cluster::choose(&about, &asker, &shared).await?;
-    question.chat.cluster.clone_from(&cluster);
     again.mark(&route, &body, &mut question.chat);
     if again.cursor.is_none() {
+        again.cursor = shared.begun(&asker, &question.chat).await?;
+    }
+    // A run that has begun stays where it is, whatever is connected now.
+    if again.cursor.is_none() {
+        question.chat.cluster = cluster::choose(&about, &asker, &shared).await?;
         question.decided.apply(&mut question.chat, shared.approvals.as_ref(), asker.decides())?;
     }
     let answer = holmes::ask(&shared, &asker, question.chat, again).await?;
     let run = answer.run_id().to_owned();
-    let encoder = Encoder::new(id.into_string(), shared.approvals.clone());
+    let mut encoder = Encoder::new(id.into_string(), shared.approvals.clone());
     let response = if question.stream {
-        answer.stream(Projection::new(encoder, cluster), shared.config.heartbeat)
+        answer.stream(Projection::new(encoder), shared.config.heartbeat)
     } else {
-        let end = holmes::gather(answer, encoder).await.map_err(Failure::run)?;
-        Json(Reply::new(cluster, end.0)).into_response()
+        let (end, _) = holmes::gather(answer, &mut encoder).await.map_err(Failure::run)?;
+        Json(Reply::new(encoder.cluster().to_owned(), end)).into_response()
     };
     Ok(with_run_id(response, &run))
 }

@@ -78,11 +78,11 @@ async fn answer(
     drop(body);
     let answer = super::ask(&shared, &asker, chat, again).await?;
     let run_id = answer.run_id().to_owned();
-    let encoder = encode::Encoder::new(id.into_string(), None);
+    let mut encoder = encode::Encoder::new(id.into_string(), None);
     let response = match delivery {
         Delivery::Streamed => answer.stream(Encoder::new(encoder, form, shown), shared.config.heartbeat),
         Delivery::Whole => {
-            let (End::Answered(end), calls) = gather(answer, encoder).await? else {
+            let (End::Answered(end), calls) = gather(answer, &mut encoder).await? else {
                 // Nobody can be asked here, and the agent was told so.
                 return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "The run waits for an approval"));
             };

@@ -17,8 +17,8 @@ use crate::{
 /// An event for a reader, who gets nothing of what only another agent would need.
 pub(super) fn event(mut event: domain::Event) -> wire::agent::Event {
     if let EventKind::RunStarted(started) = &mut event.kind {
-        let RunSetup { limits, session, .. } = *std::mem::take(&mut started.setup);
-        *started.setup = RunSetup { limits, session, ..RunSetup::default() };
+        let RunSetup { limits, session, cluster, .. } = *std::mem::take(&mut started.setup);
+        *started.setup = RunSetup { limits, session, cluster, ..RunSetup::default() };
     }
     event.into()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use domain::{Limits, Message, Part, Role, RunId, Steered, ToolProfile};
 use futures_util::{StreamExt as _, stream::BoxStream};
-use store::tail;
+use store::{Idempotency, tail};
 use tonic::{Request, Response, Status};
 use tracing::Instrument as _;
 use uuid::Uuid;
@@ -68,7 +68,17 @@ impl Service {
     async fn find(&self, id: String, caller: Option<&Caller>) -> Result<Found, Status> {
         let id = RunId::new(id);
         let found = self.runs.find(&id, account(caller)).await.map_err(|error| unavailable(&error))?;
-        let found = found.ok_or_else(|| Status::not_found(format!("there is no run {id}")))?;
+        self.permitted(found.ok_or_else(|| Status::not_found(format!("there is no run {id}")))?, caller).await
+    }
+
+    /// Such a run that the same request has begun before.
+    async fn begun(&self, asked: &Idempotency, caller: Option<&Caller>) -> Result<Found, Status> {
+        let found = self.runs.begun(asked).await.map_err(|error| unavailable(&error))?;
+        let unknown = || Status::not_found("this request has begun no run");
+        self.permitted(found.ok_or_else(unknown)?, caller).await
+    }
+
+    async fn permitted(&self, found: Found, caller: Option<&Caller>) -> Result<Found, Status> {
         match self.runs.stays_within(&found, clusters(caller)).await.map_err(|error| unavailable(&error))? {
             true => Ok(found),
             false => Err(Status::permission_denied("the run looks at clusters that the API key is not for")),
@@ -219,8 +229,12 @@ impl agent_server::Agent for Service {
     }
 
     async fn get_run(&self, request: Request<GetRunRequest>) -> Result<Response<GetRunResponse>, Status> {
-        let request = received(request, |asked| &mut asked.caller);
-        let found = self.find(request.run_id, request.caller.as_ref()).await?;
+        let GetRunRequest { caller, run_id, idempotency_key, request_digest } =
+            received(request, |asked| &mut asked.caller);
+        let found = match ask::idempotency(account(caller.as_ref()), idempotency_key, &request_digest)? {
+            Some(asked) => self.begun(&asked, caller.as_ref()).await?,
+            None => self.find(run_id, caller.as_ref()).await?,
+        };
         Ok(Response::new(GetRunResponse { run: Some(self.summary(&found).await?) }))
     }
 

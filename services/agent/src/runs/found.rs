@@ -3,7 +3,7 @@
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
 use domain::{LogId, RunId};
-use store::{Entry, Kind, Query, State, Store};
+use store::{Entry, Idempotency, Kind, Query, State, Store};
 use tokio::time::interval;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use uuid::Uuid;
@@ -60,6 +60,14 @@ impl Runs {
             }
             Ok(_) | Err(store::Error::UnknownLog(_) | store::Error::BadName(_)) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// The run that the same request has begun before, within the account that is its scope.
+    pub(crate) async fn begun(&self, asked: &Idempotency) -> Result<Option<Found>, store::Error> {
+        match self.log.created(asked).await? {
+            Some(log) => self.find(&RunId::new(log.as_str()), &asked.scope).await,
+            None => Ok(None),
         }
     }
 

@@ -17,7 +17,7 @@ pub(super) async fn run(context: Context, flags: Runs) -> anyhow::Result<()> {
             show(&client.list_runs(request).await?.into_inner().runs, flags.json)
         }
         RunsCommand::Show { id } => {
-            let request = GetRunRequest { caller: None, run_id: id };
+            let request = GetRunRequest { run_id: id, ..GetRunRequest::default() };
             let run = client.get_run(request).await?.into_inner().run;
             show(run.as_slice(), flags.json)
         }
