@@ -51,7 +51,7 @@ pub use scratch::Scratch;
 pub use service::Service;
 pub use toolsets::ToolsetError;
 pub use trial::{Reach, Sight, Trial, Tried};
-pub use uplink::{Key, Uplink, UplinkError};
+pub use uplink::{Uplink, UplinkError};
 
 use service::Catalogue;
 use toolsets::Toolsets;

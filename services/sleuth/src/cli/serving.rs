@@ -96,8 +96,8 @@ pub(crate) struct Executor {
     /// The cluster that it belongs to, to be checked against its key.
     #[arg(long, env = "SLEUTH_CLUSTER", value_name = "NAME", default_value = "", requires = "connect")]
     pub(crate) cluster: String,
-    /// Token with which the cluster joins, once; `sleuth keys create --join` makes it. The variable is safer: flags are
-    /// seen by others.
+    /// Token with which the cluster joins, once; `sleuth keys create --join` makes it. It is used where no key is kept, or
+    /// the one that is does not count any more. The variable is safer: flags are seen by others.
     #[arg(long, env = "SLEUTH_JOIN_TOKEN", value_name = "TOKEN", hide_env_values = true)]
     pub(crate) join_token: Option<secrecy::SecretString>,
     /// Name of this executor, unique in its cluster. [default: the host's name]

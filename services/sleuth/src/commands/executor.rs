@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ::executor::{Executor, Key, Uplink};
+use ::executor::{Executor, Uplink};
 use anyhow::Context as _;
 use runtime::{
     address::{Address, Listener},
@@ -71,11 +71,13 @@ pub(super) async fn run(context: Context, flags: cli::Executor) -> anyhow::Resul
 /// The way to the agents that this executor dials, if it does; joins them if it must.
 async fn uplink(flags: &cli::Executor, folder: &Path) -> anyhow::Result<Option<Uplink>> {
     let agents: Vec<_> = flags.connect.iter().map(|url| stranger(url)).collect::<anyhow::Result<_>>()?;
-    let Some(first) = agents.first() else { return Ok(None) };
-    let key = Key::obtain(folder, flags.join_token.as_ref(), first.clone()).await?;
+    if agents.is_empty() {
+        return Ok(None);
+    }
     let host = || uname().nodename().to_string_lossy().into_owned();
     let name = flags.name.clone().unwrap_or_else(host);
-    Ok(Some(Uplink::new(agents, flags.cluster.clone(), name, key)))
+    let (cluster, token) = (flags.cluster.clone(), flags.join_token.clone());
+    Ok(Some(Uplink::open(agents, cluster, name, folder, token).await?))
 }
 
 /// Has the kernel end this process in its own order when its parent is gone.

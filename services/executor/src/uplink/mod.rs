@@ -1,14 +1,8 @@
 //! The way out of a cluster that cannot be dialled: this executor opens a stream to an agent, and serves inside of it.
 
-use std::{
-    convert::Infallible,
-    fs, io,
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
-    path::{Path, PathBuf},
-    pin::Pin,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+mod membership;
+
+use std::{io, path::Path, pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{
@@ -17,23 +11,25 @@ use futures_util::{
     stream::{self, FuturesUnordered},
 };
 use runtime::tunnel::Tunnel;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout},
 };
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Status, Streaming, metadata::MetadataValue, transport::Server};
+use tonic::{Status, Streaming, transport::Server};
 use wire::{
     Transport,
     cluster::{
-        Hello, JoinRequest, LinkRequest, LinkResponse, RenewRequest, cluster_link_client::ClusterLinkClient,
-        link_request, link_response,
+        Hello, LinkRequest, LinkResponse, cluster_link_client::ClusterLinkClient, link_request, link_response,
     },
 };
 
 use crate::Executor;
+use membership::{Membership, bearing, is_refusal};
+
+pub use membership::UplinkError;
 
 /// How long an agent may take to answer.
 const ANSWER_TIME: Duration = Duration::from_secs(15);
@@ -44,11 +40,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const MOST_OLDER: usize = 8;
 /// A life that is not short.
 const LONG_LIFE: Duration = Duration::from_secs(30);
-/// How often the key is exchanged for a fresh one.
-const RENEWAL: Duration = Duration::from_secs(24 * 3600);
-/// How often it is looked for one that another executor of the cluster put into the folder that they share: well before
-/// the old one ends.
-const LOOK: Duration = Duration::from_secs(600);
 /// Messages on their way to the agent.
 const BACKLOG: usize = 16;
 /// What one call may have on its way, all calls together, and how many there may be.
@@ -60,110 +51,34 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const KEEP_ALIVE_TIME: Duration = Duration::from_secs(5);
 /// How long a link may take to end.
 const END_TIME: Duration = Duration::from_secs(20);
-const KEY_FILE: &str = "cluster.key";
+
+type Agent = ClusterLinkClient<Transport>;
 
 /// How to reach agents, and as whom.
 #[derive(Debug)]
 pub struct Uplink {
-    agents: Vec<ClusterLinkClient<Transport>>,
-    cluster: String,
+    agents: Vec<Agent>,
     executor: String,
-    key: Mutex<Key>,
-}
-
-/// Why an executor cannot dial out.
-#[derive(Debug, thiserror::Error)]
-pub enum UplinkError {
-    /// It has never joined.
-    #[error("there is neither a key in {} nor a token to join with: set --join-token", .0.display())]
-    NoKey(PathBuf),
-    /// The key cannot be kept.
-    #[error("the key of the cluster cannot be kept in {}: {error}", path.display())]
-    Keep {
-        /// Where.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// The agent did not take the token.
-    #[error("the cluster could not join: {}", .0.message())]
-    Join(Status),
-}
-
-/// A cluster's key, and the file that it is kept in.
-#[derive(Clone, Debug)]
-pub struct Key {
-    text: SecretString,
-    path: PathBuf,
-}
-
-impl Key {
-    /// The key that is kept in a folder; without one, that for which the agent exchanges a token.
-    ///
-    /// # Errors
-    /// If there is neither, or it cannot be kept.
-    pub async fn obtain(
-        folder: &Path,
-        token: Option<&SecretString>,
-        agent: Transport,
-    ) -> Result<Self, UplinkError> {
-        let path = folder.join(KEY_FILE);
-        if let Ok(text) = fs::read_to_string(&path) {
-            return Ok(Self { text: text.trim().into(), path });
-        }
-        let Some(token) = token else { return Err(UplinkError::NoKey(path)) };
-        let request = JoinRequest { token: token.expose_secret().to_owned() };
-        let mut client = ClusterLinkClient::new(agent);
-        let joined = answered(client.join(request)).await.map_err(UplinkError::Join)?.into_inner();
-        tracing::info!(cluster = joined.cluster, "joined");
-        let key = Self { text: joined.key.into(), path };
-        key.keep().map_err(|error| UplinkError::Keep { path: key.path.clone(), error })?;
-        Ok(key)
-    }
-
-    /// What is in its file now; itself if that cannot be read.
-    fn kept(self) -> Self {
-        let kept = fs::read_to_string(&self.path).ok().map(|text| text.trim().to_owned());
-        let text = kept.filter(|text| !text.is_empty()).map_or(self.text, SecretString::from);
-        Self { text, path: self.path }
-    }
-
-    /// How long it has been there.
-    fn age(&self) -> Option<Duration> {
-        fs::metadata(&self.path).ok()?.modified().ok()?.elapsed().ok()
-    }
-
-    /// Writes it anew, so that there is always a whole one.
-    fn keep(&self) -> io::Result<()> {
-        if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let new = self.path.with_extension("new");
-        let mut options = fs::OpenOptions::new();
-        let mut file = options.create(true).write(true).truncate(true).mode(0o600).open(&new)?;
-        file.set_permissions(fs::Permissions::from_mode(0o600))?;
-        io::Write::write_all(&mut file, self.text.expose_secret().as_bytes())?;
-        file.sync_all()?;
-        fs::rename(new, &self.path)
-    }
-
-    fn bearing<T>(&self, message: T) -> Result<Request<T>, Status> {
-        let mut request = Request::new(message);
-        let bearer = format!("Bearer {}", self.text.expose_secret());
-        let mut value =
-            MetadataValue::try_from(bearer).map_err(|_| Status::unauthenticated("the key is no key"))?;
-        value.set_sensitive(true);
-        request.metadata_mut().insert("authorization", value);
-        Ok(request)
-    }
+    membership: Membership,
 }
 
 impl Uplink {
-    /// The way to each of some agents, for an executor of this name. `cluster` is checked against the key, unless it is
+    /// The way to each of some agents, for an executor of this name. The cluster's key is kept in `folder`; without one,
+    /// and where it counts no more, the token is exchanged for another. `cluster` is checked against them, unless it is
     /// empty.
-    pub fn new(agents: Vec<Transport>, cluster: String, executor: String, key: Key) -> Self {
-        let agents = agents.into_iter().map(ClusterLinkClient::new).collect();
-        Self { agents, cluster, executor, key: Mutex::new(key) }
+    ///
+    /// # Errors
+    /// If there is neither a key nor a token that counts, or the key cannot be kept.
+    pub async fn open(
+        agents: Vec<Transport>,
+        cluster: String,
+        executor: String,
+        folder: &Path,
+        token: Option<SecretString>,
+    ) -> Result<Self, UplinkError> {
+        let agents: Vec<_> = agents.into_iter().map(ClusterLinkClient::new).collect();
+        let membership = Membership::open(agents.clone(), cluster, folder, token).await?;
+        Ok(Self { agents, executor, membership })
     }
 
     /// Serves an executor at each agent until `shutdown`; a link that ends is made again.
@@ -171,18 +86,13 @@ impl Uplink {
         let links = join_all(self.agents.iter().map(|agent| self.stay(agent, executor, shutdown)));
         tokio::select! {
             _ = links => {}
-            never = self.renew() => match never {},
+            never = self.membership.renew() => match never {},
         }
     }
 
     /// Keeps a link to an agent. One that is to be replaced goes on until the agent ends it, so that nothing of it is
     /// cut.
-    async fn stay(
-        &self,
-        agent: &ClusterLinkClient<Transport>,
-        executor: &Executor,
-        shutdown: &CancellationToken,
-    ) {
+    async fn stay(&self, agent: &Agent, executor: &Executor, shutdown: &CancellationToken) {
         let (mut pause, mut older) = (PAUSE, FuturesUnordered::new());
         while !shutdown.is_cancelled() {
             let (began, goes) = (Instant::now(), CancellationToken::new());
@@ -229,69 +139,40 @@ impl Uplink {
         }
     }
 
-    /// Exchanges the key for a fresh one, again and again; a link that is there stays.
-    async fn renew(&self) -> Infallible {
-        loop {
-            let pause = match self.refresh().await {
-                Ok(left) => left.min(LOOK),
-                Err(error) => {
-                    tracing::warn!(error = error.message(), "the key of the cluster could not be renewed");
-                    LONGEST_PAUSE
-                }
-            };
-            sleep(pause).await;
-        }
-    }
-
-    /// Takes the key that is in the folder now, or exchanges it if it is old. The time for which it will do.
-    async fn refresh(&self) -> Result<Duration, Status> {
-        let kept = self.key().kept();
-        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = kept.clone();
-        let left = kept.age().map_or(RENEWAL, |age| RENEWAL.saturating_sub(age));
-        if left.is_zero() {
-            self.exchange(kept).await?;
-            return Ok(RENEWAL);
-        }
-        Ok(left)
-    }
-
-    async fn exchange(&self, old: Key) -> Result<(), Status> {
-        let mut answer = Err(Status::unavailable("there is no agent"));
-        for agent in &self.agents {
-            answer = answered(agent.clone().renew(old.bearing(RenewRequest {})?)).await;
-            if answer.is_ok() {
-                break;
-            }
-        }
-        let fresh = Key { text: answer?.into_inner().key.into(), path: old.path };
-        fresh.keep().map_err(|error| Status::internal(error.to_string()))?;
-        tracing::info!("the key of the cluster is renewed");
-        *self.key.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
-        Ok(())
-    }
-
-    fn key(&self) -> Key {
-        self.key.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// One link, from the hello to its end.
+    /// One link, from the hello to its end; with another key for the next one, if this one's is refused.
     async fn link(
         &self,
-        mut agent: ClusterLinkClient<Transport>,
+        agent: Agent,
+        executor: &Executor,
+        shutdown: &CancellationToken,
+        goes: CancellationToken,
+    ) -> Result<(), Status> {
+        let key = self.membership.key();
+        let linked = self.link_as(&key, agent, executor, shutdown, goes).await;
+        if linked.as_ref().is_err_and(is_refusal) {
+            self.membership.replace(&key).await;
+        }
+        linked
+    }
+
+    async fn link_as(
+        &self,
+        key: &SecretString,
+        mut agent: Agent,
         executor: &Executor,
         shutdown: &CancellationToken,
         goes: CancellationToken,
     ) -> Result<(), Status> {
         let (to, out) = mpsc::channel(BACKLOG);
         let hello = link_request::Kind::Hello(Hello {
-            cluster: self.cluster.clone(),
+            cluster: self.membership.cluster.clone(),
             executor: self.executor.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         });
         let data = ReceiverStream::new(out).map(link_request::Kind::Data);
         let kinds = stream::iter([hello]).chain(data);
         let messages = kinds.map(|kind| LinkRequest { kind: Some(kind) });
-        let mut from = answered(agent.link(self.key().bearing(messages)?)).await?.into_inner();
+        let mut from = answered(agent.link(bearing(key, messages)?)).await?.into_inner();
         let welcome = answered(from.message()).await?;
         let Some(LinkResponse { kind: Some(link_response::Kind::Welcome(welcome)) }) = welcome else {
             return Err(Status::internal("the agent does not say who it takes this executor for"));
