@@ -4,6 +4,8 @@
 
 #[path = "clusters/codes.rs"]
 mod codes;
+#[path = "clusters/files.rs"]
+mod files;
 #[path = "clusters/hubs.rs"]
 mod hubs;
 #[path = "clusters/keys.rs"]

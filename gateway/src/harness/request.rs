@@ -22,6 +22,7 @@ struct Body {
     max_iterations: Option<f64>,
     max_depth: Option<u32>,
     exec_cwd: Option<String>,
+    cluster: Option<String>,
 }
 
 /// A question as the agent takes it.
@@ -68,6 +69,7 @@ pub(super) fn parse(body: &[u8]) -> Result<ChatRequest, Refusal> {
         session: uuid::Uuid::now_v7().to_string(),
         subagents: Some(SUBAGENTS),
         profile: PROFILE.to_owned(),
+        cluster: body.cluster.unwrap_or_default(),
         ..ChatRequest::default()
     })
 }

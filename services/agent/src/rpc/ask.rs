@@ -50,7 +50,7 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
         session: request.session,
         profile: if rlm.is_some() { ToolProfile::Rlm } else { profile(&request.profile)? },
         permissions: request.permissions.map(Into::into),
-        cluster: cluster(request.cluster, request.caller.as_ref())?,
+        cluster: cluster(request.cluster, request.caller.as_ref()),
         labels: request.executor_labels.into_iter().collect(),
         clusters: request.caller.as_ref().map(|caller| caller.clusters.clone()).unwrap_or_default(),
         form: form(&request.response_format_json)?,
@@ -127,14 +127,11 @@ fn model(asked: String, caller: Option<&Caller>) -> Option<String> {
     [Some(asked), usual].into_iter().flatten().find(|name| !name.is_empty())
 }
 
-/// The cluster that is asked about: one that the caller may reach, or the only one, or none.
-fn cluster(named: String, caller: Option<&Caller>) -> Result<String, Status> {
-    match caller.map(|caller| caller.clusters.as_slice()).unwrap_or_default() {
-        [] => Ok(named),
-        [only] if named.is_empty() => Ok(only.clone()),
-        these if these.contains(&named) => Ok(named),
-        _ if named.is_empty() => Ok(named),
-        _ => Err(Status::permission_denied("cluster: the API key is for other clusters")),
+/// The cluster that is asked about: the named one, or the only one that the caller may reach.
+fn cluster(named: String, caller: Option<&Caller>) -> String {
+    match caller.map(|caller| caller.clusters.as_slice()) {
+        Some([only]) if named.is_empty() => only.clone(),
+        _ => named,
     }
 }
 
@@ -216,6 +213,7 @@ pub(super) fn refused(refusal: &Refusal) -> Status {
             status
         }
         Refusal::Cluster(_) => Status::not_found(text),
+        Refusal::NotPermitted(_) => Status::permission_denied(text),
         Refusal::Executor(_) => {
             let mut status = Status::unavailable(text);
             status.metadata_mut().insert(wire::FOR_THE_ASKER, MetadataValue::from_static("true"));

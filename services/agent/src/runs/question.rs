@@ -101,6 +101,8 @@ pub(crate) enum Refusal {
     Executor(#[from] NoExecutor),
     #[error(transparent)]
     Cluster(#[from] NotConnected),
+    #[error("cluster: the API key is not for `{0}`")]
+    NotPermitted(String),
     #[error("name the cluster that is asked about, one of: {0}")]
     Unnamed(String),
     #[error("this idempotency key belongs to another request: use a new key for a new request")]

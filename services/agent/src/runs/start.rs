@@ -177,7 +177,11 @@ impl Runs {
     /// the only one is named from then on. Files are at one cluster, and so is code.
     fn reached(&self, question: &mut Question) -> Result<(Tools, Vec<String>), Refusal> {
         let (account, only, own) = (&question.account, &question.clusters, self.config.own_cluster());
-        if question.cluster.is_empty() {
+        let named = &question.cluster;
+        if !named.is_empty() && !only.is_empty() && !only.contains(named) {
+            return Err(Refusal::NotPermitted(named.clone()));
+        }
+        if named.is_empty() {
             let choice = self.tools.choice(account, only);
             match choice.as_slice() {
                 [_, _, ..] if question.profile == ToolProfile::Holmes => {

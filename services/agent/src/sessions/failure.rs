@@ -85,6 +85,7 @@ impl From<&Refusal> for Cause {
             Refusal::Blind { .. }
             | Refusal::ClientTool(_)
             | Refusal::Unnamed(_)
+            | Refusal::NotPermitted(_)
             | Refusal::NothingToDo
             | Refusal::OtherRequest => Self::Other,
         }

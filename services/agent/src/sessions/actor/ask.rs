@@ -45,7 +45,7 @@ impl Actor {
             home: String::new(),
             subagents: self.settings.subagents.map_or(config.subagents, Into::into),
             profile: if hints["files"] == true { ToolProfile::Harness } else { ToolProfile::default() },
-            cluster: String::new(),
+            cluster: hints["cluster"].as_str().unwrap_or_default().to_owned(),
             labels: domain::Labels::default(),
             clusters: self.clusters.clone(),
             standing: self.rest.standing_grants.iter().cloned().map(Into::into).collect(),
