@@ -14,6 +14,8 @@ mod code;
 mod doors;
 #[path = "accounts/objects.rs"]
 mod objects;
+#[path = "accounts/relays.rs"]
+mod relays;
 #[path = "accounts/sessions.rs"]
 mod sessions;
 #[path = "accounts/speakers.rs"]
@@ -48,8 +50,12 @@ async fn no_key_of_another_account_opens_anything_or_tells_what_there_is() {
             }
         }
     }
-    assert!(attempts >= 200, "{attempts}");
+    assert!(attempts >= 400, "{attempts}");
     world.is_untouched(&real).await;
+    for door in DOORS.iter().filter(|door| door.shows_its_owner()) {
+        let seen = door.attempt(&world, &world.victim, &real[0]).await;
+        assert!(seen.succeeded, "{door:?} as the owner: {seen:?}");
+    }
 }
 
 #[tokio::test]

@@ -40,6 +40,8 @@ enum Way {
 #[derive(Clone, Copy)]
 enum Rpc {
     Get,
+    /// The ended run, by the key of its question.
+    Begun,
     Watch,
     List,
     Cancel,
@@ -61,9 +63,17 @@ pub(crate) const DOORS: &[Door] = &[
     Door { name: "POST relay", way: Way::Relay },
     Door { name: "resume chat", way: Way::Resume("/api/chat") },
     Door { name: "resume stream", way: Way::Resume("/api/stream/chat") },
+    Door { name: "resume in the harness", way: Way::Resume("/chat") },
+    Door { name: "resume an investigation", way: Way::Resume("/api/investigate") },
+    Door { name: "resume the stream of an investigation", way: Way::Resume("/api/stream/investigate") },
+    Door { name: "resume an issue's chat", way: Way::Resume("/api/issue_chat") },
+    Door { name: "resume the stream of an issue's chat", way: Way::Resume("/api/stream/issue_chat") },
+    Door { name: "resume a check", way: Way::Resume("/api/workload_health_check") },
+    Door { name: "resume a workload's chat", way: Way::Resume("/api/workload_health_chat") },
     Door { name: "resume the account's chat", way: Way::Resume("/api/holmes/acme/chat") },
     Door { name: "resume in the rival's chat", way: Way::Resume("/api/holmes/rival/chat") },
     Door { name: "GetRun", way: Way::Rpc(Rpc::Get) },
+    Door { name: "GetRun by key", way: Way::Rpc(Rpc::Begun) },
     Door { name: "Watch", way: Way::Rpc(Rpc::Watch) },
     Door { name: "ListRuns", way: Way::Rpc(Rpc::List) },
     Door { name: "CancelRun", way: Way::Rpc(Rpc::Cancel) },
@@ -90,6 +100,16 @@ impl Seen {
 }
 
 impl Door {
+    /// Whether whoever owns a run sees it there, and changes nothing.
+    pub(crate) fn shows_its_owner(&self) -> bool {
+        match self.way {
+            Way::Get(path) => path.starts_with("/api/runs"),
+            Way::Resume(path) => !path.contains("rival"),
+            Way::Rpc(Rpc::Get | Rpc::Begun | Rpc::Watch | Rpc::List) => true,
+            Way::Cancel | Way::Relay | Way::Rpc(Rpc::Cancel | Rpc::Decide | Rpc::Steer | Rpc::Audit) => false,
+        }
+    }
+
     pub(crate) async fn attempt(&self, world: &World, key: &str, run: &str) -> Seen {
         match self.way {
             Way::Get(path) => {
@@ -104,13 +124,31 @@ impl Door {
                 http(world, Method::POST, "/chat/relay/call", key, run, &body, &[]).await
             }
             Way::Resume(path) => {
-                let body = json!({ "ask": "what FAKE_LLM{}", "stream": true });
                 let place = format!("{run}:1");
-                http(world, Method::POST, path, key, run, &body, &[("last-event-id", &place)]).await
+                let seen =
+                    http(world, Method::POST, path, key, run, &question(path), &[("last-event-id", &place)])
+                        .await;
+                let is_read = !["400", "422"].iter().any(|bad| seen.status.starts_with(bad));
+                assert!(is_read, "the question itself is right: {seen:?}");
+                seen
             }
             Way::Rpc(rpc) => grpc(world, rpc, key, run).await,
         }
     }
+}
+
+/// A body that a route takes for a question.
+fn question(path: &str) -> Value {
+    let text = "what FAKE_LLM{}";
+    if path == "/chat" {
+        return json!({ "messages": [{ "role": "user", "content": text }] });
+    }
+    json!({
+        "ask": text, "stream": true,
+        "source": "prometheus", "title": "It is slow", "description": text, "subject": {}, "context": {},
+        "issue_type": "slow", "investigation_result": { "result": "none", "tools": [] },
+        "resource": {}, "workload_health_result": { "analysis": "none", "tools": [] },
+    })
 }
 
 async fn http(
@@ -148,6 +186,16 @@ async fn grpc(world: &World, rpc: Rpc, key: &str, run: &str) -> Seen {
     let answer = match rpc {
         Rpc::Get => {
             let asked = GetRunRequest { caller, run_id, ..Default::default() };
+            agent.get_run(asked).await.map(|_| String::new())
+        }
+        Rpc::Begun => {
+            let (route, key, question) = World::keyed();
+            let asked = GetRunRequest {
+                caller,
+                idempotency_key: format!("{route} {key}"),
+                request_digest: grants::sha256(question.to_string()),
+                ..Default::default()
+            };
             agent.get_run(asked).await.map(|_| String::new())
         }
         Rpc::Watch => {

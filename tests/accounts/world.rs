@@ -172,11 +172,16 @@ impl World {
         (history, call)
     }
 
+    /// Where the run was asked for that ends, with which key, and what.
+    pub(crate) fn keyed() -> (&'static str, &'static str, Value) {
+        ("/api/chat", "mine", json!({ "ask": "what FAKE_LLM{}" }))
+    }
+
     /// Runs of `acme`: one that has ended, one that goes on, one that waits.
     pub(crate) async fn victims_runs(&self) -> Vec<String> {
-        let ask = json!({ "ask": "what FAKE_LLM{}" });
+        let (route, key, question) = Self::keyed();
         let ended =
-            self.send(Method::POST, "/api/chat", &self.victim, &ask, &[("idempotency-key", "mine")]).await;
+            self.send(Method::POST, route, &self.victim, &question, &[("idempotency-key", key)]).await;
         let hanging = json!({ "ask": r#"what FAKE_LLM{"hang": true}"#, "stream": true });
         let going_on = self.send(Method::POST, "/api/chat", &self.victim, &hanging, &[]).await;
         let ids = [&ended, &going_on]
