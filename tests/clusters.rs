@@ -18,6 +18,8 @@ mod namespaces;
 mod replicas;
 #[path = "clusters/resumes.rs"]
 mod resumes;
+#[path = "clusters/teams.rs"]
+mod teams;
 #[path = "clusters/tunnel.rs"]
 mod tunnel;
 #[path = "clusters/world.rs"]

@@ -135,6 +135,11 @@ impl File {
         first(flag, self.executor.as_deref(), "http://127.0.0.1:50052")
     }
 
+    /// Where the executors of a server are that is to start none itself.
+    pub(crate) fn executor_elsewhere(&self, flag: Option<String>) -> Option<String> {
+        flag.or_else(|| self.executor.clone())
+    }
+
     /// The labels that executors must have.
     pub(crate) fn executor_selector(&self, flag: Option<Vec<(String, String)>>) -> Labels {
         let named = flag.map(|labels| labels.into_iter().collect());

@@ -13,6 +13,10 @@ pub(crate) struct Serve {
     pub(crate) http: Http,
     #[command(flatten)]
     pub(crate) grpc: Grpc,
+    /// The executors that run its tools for every account, separated by commas, or `none` for those of clusters only.
+    /// [default: one that it starts itself]
+    #[arg(long, env = "SLEUTH_EXECUTOR", value_name = "URL")]
+    pub(crate) executor: Option<String>,
     /// YAML file with more toolsets and MCP servers, in HolmesGPT's format.
     #[arg(long, env = "SLEUTH_TOOLSETS", value_name = "FILE")]
     pub(crate) toolsets: Option<PathBuf>,

@@ -39,7 +39,12 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     let grpc = grpc.listen(has_key).await?.under(tls);
 
     let hidden = data.map(|data| data.path);
-    let executor = Supervisor::start(log, file.toolsets(flags.toolsets), key.public(), hidden).await?;
+    let executor = match file.executor_elsewhere(flags.executor) {
+        Some(url) => Own::Elsewhere(url),
+        None => {
+            Own::Child(Supervisor::start(log, file.toolsets(flags.toolsets), key.public(), hidden).await?)
+        }
+    };
     let default_model = models.default_name().to_owned();
     let config = agent::Config {
         disconnect_grace: file.disconnect_grace(&flags.storage, storage.lasts()),
@@ -71,6 +76,30 @@ pub(super) async fn run(context: Context, flags: Serve) -> anyhow::Result<()> {
     tracing::info!("sleuth has ended");
     http?;
     grpc
+}
+
+/// The executors of the server's own cluster.
+enum Own {
+    /// One that it has started.
+    Child(Supervisor),
+    /// Those at an address, if it is one.
+    Elsewhere(String),
+}
+
+impl Own {
+    fn address(&self) -> &str {
+        match self {
+            Self::Child(child) => child.address(),
+            Self::Elsewhere(url) => url,
+        }
+    }
+
+    async fn stop(self) {
+        match self {
+            Self::Child(child) => child.stop().await,
+            Self::Elsewhere(_) => {}
+        }
+    }
 }
 
 /// A TCP listener for HTTP.
