@@ -156,8 +156,10 @@ impl Runs {
     /// Takes a run over, or frees its log for the next try.
     async fn try_to_take_over(&self, lease: Lease, tries: u32) -> Result<(), store::Error> {
         let Err(error) = self.take_over(lease.clone(), tries >= TRIES).await else { return Ok(()) };
-        if tries == 1 {
-            tracing::warn!(log = lease.log().as_str(), %error, "a run cannot be taken over now");
+        let log = lease.log();
+        match tries {
+            1 => tracing::warn!(%log, %error, "a run cannot be taken over now"),
+            _ => tracing::debug!(%log, %error, tries, "a run cannot be taken over yet"),
         }
         self.log.release(lease).await
     }
