@@ -263,17 +263,20 @@ async fn a_person_decides_where_the_client_can_ask_one() {
     let session = bench.session(&json!({ "hints": { "tool_approvals": true } })).await;
     let mut stream = bench.watch(&session, "after_sequence=0").await;
     let changes = json!({ "steps": [[bash("mkdir -p made", "mkdir")]], "answer": "done" });
-    for (word, success) in [("allow", true), ("reject", false)] {
+    // Who rejects is asked again.
+    for (word, outcome) in
+        [("allow", "allow"), ("reject", "reject"), ("reject_always", "reject"), ("allow", "allow")]
+    {
         bench.say(&session, &script(&changes)).await;
         let frames = until(&mut stream, "tool.approval_requested").await;
         let call = find(&frames, "tool.approval_requested")["tool_call"]["id"].clone();
         let path = format!("/sessions/{session}/tool-approvals");
         let decisions = json!({ "decisions": [{ "tool_call_id": call, "decision": word }] });
         let (status, resolved) = bench.post(&path, &decisions).await;
-        assert_eq!((status, &resolved["resolved"][0]["outcome"]), (200, &json!(word)), "{resolved}");
+        assert_eq!((status, &resolved["resolved"][0]["outcome"]), (200, &json!(outcome)), "{resolved}");
         let rest = until(&mut stream, "session.idled").await;
         let completed = find(&rest, "tool.completed");
-        assert_eq!(completed["success"], success, "{completed}");
+        assert_eq!(completed["success"], outcome == "allow", "{completed}");
         assert_eq!(find(&rest, "turn.completed")["final_answer_preview"], "done");
     }
 }

@@ -29,7 +29,7 @@ pub(super) async fn decide(sessions: Sessions, request: Request) -> Result<Json<
         let asked = find(&session, &decision.tool_call_id)?;
         let tool = asked.tool_call.as_ref().map(|call| call.name.clone());
         resolved.push(json!({
-            "tool_call_id": decision.tool_call_id, "tool": tool, "outcome": decision.decision.name(),
+            "tool_call_id": decision.tool_call_id, "tool": tool, "outcome": decision.decision.outcome(),
         }));
         signed.push(sessions.sign(&session_id, asked, decision, by)?);
     }

@@ -4,10 +4,19 @@ use uuid::Builder;
 
 /// The id of a model with a name.
 pub(super) fn model(name: &str) -> String {
+    made_of("model_", name)
+}
+
+/// The id of the provider with a name.
+pub(super) fn provider(name: &str) -> String {
+    made_of("provider_", name)
+}
+
+fn made_of(prefix: &str, name: &str) -> String {
     let digest = grants::sha256(name);
     let mut bytes = [0; 16];
     bytes.iter_mut().zip(digest).for_each(|(byte, hash)| *byte = hash);
-    format!("model_{}", Builder::from_random_bytes(bytes).into_uuid().simple())
+    format!("{prefix}{}", Builder::from_random_bytes(bytes).into_uuid().simple())
 }
 
 /// Whether a text is an id with a prefix.

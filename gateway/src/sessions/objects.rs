@@ -1,7 +1,10 @@
 //! Sessions, and what there is beside them, as JSON.
 
 use serde_json::{Value, json};
-use wire::session::{PlacedMessage, PostMessageResponse, Session, SessionStatus, ToolApprovalRequested};
+use wire::{
+    agent::ModelInfo,
+    session::{PlacedMessage, PostMessageResponse, Session, SessionStatus, ToolApprovalRequested},
+};
 
 use super::{
     capabilities, ids,
@@ -110,9 +113,12 @@ pub(super) fn agent() -> Value {
     })
 }
 
-pub(super) fn model(name: &str) -> Value {
+/// A model. That it is configured is all that is known of it: its provider is asked with a question only.
+pub(super) fn model(model: &ModelInfo) -> Value {
+    let ModelInfo { name, provider, .. } = model;
     json!({
-        "id": ids::model(name), "model_id": name, "display_name": name, "provider_name": NAME,
-        "provider_type": NAME, "enabled": true, "healthy": true, "source": "config",
+        "id": ids::model(name), "model_id": name, "display_name": name, "provider_id": ids::provider(provider),
+        "provider_name": provider, "provider_type": provider, "enabled": true, "healthy": true,
+        "source": "config",
     })
 }

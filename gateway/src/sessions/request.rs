@@ -324,12 +324,13 @@ pub(super) enum Word {
 }
 
 impl Word {
-    pub(super) fn name(self) -> &'static str {
+    /// What came of it. A person can lift a question for good, and no person keeps the others from being asked: what is
+    /// always rejected is the operator's to say.
+    pub(super) fn outcome(self) -> &'static str {
         match self {
             Self::Allow => "allow",
             Self::AllowAlways => "allow_always",
-            Self::Reject => "reject",
-            Self::RejectAlways => "reject_always",
+            Self::Reject | Self::RejectAlways => "reject",
         }
     }
 }
