@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures_util::future::join_all;
 use harness::{
     models::ScriptedOpenAi,
     process::{Sleuth, Start},
@@ -91,6 +92,34 @@ async fn an_agent_is_what_its_sessions_begin_with() {
     assert_eq!(sessions.ask(Method::DELETE, &format!("/agents/{built_in}"), None).await.unwrap().0, 403);
     assert_eq!(sessions.post("/agents", &json!({})).await.unwrap().0, 400);
     assert_eq!(sessions.get("/agents/agent_1").await.unwrap().0, 400);
+}
+
+#[tokio::test]
+async fn of_changes_at_the_same_time_each_counts() {
+    let bench = Bench::start().await;
+    let session = bench.sessions.create(&json!({ "title": "before" })).await.unwrap();
+    let (_, agent) = bench.sessions.post("/agents", &json!({ "name": "before" })).await.unwrap();
+    let paths = [format!("/sessions/{session}"), format!("/agents/{}", agent["id"].as_str().unwrap())];
+    for path in &paths {
+        for round in 0..5 {
+            let prompt = format!("prompt {round}");
+            let changes = [
+                json!({ "tags": [round.to_string()] }),
+                json!({ "system_prompt": prompt }),
+                json!({ "max_iterations": round + 1 }),
+                json!({ "metadata": { "round": round } }),
+            ];
+            let change = async |body| bench.sessions.ask(Method::PATCH, path, Some(body)).await.unwrap().0;
+            assert_eq!(join_all(changes.iter().map(change)).await, [200; 4]);
+            let (_, after) = bench.sessions.get(path).await.unwrap();
+            assert_eq!(after["tags"], json!([round.to_string()]), "{after}");
+            assert_eq!(
+                (&after["system_prompt"], &after["max_iterations"]),
+                (&json!(prompt), &json!(round + 1))
+            );
+            assert_eq!(after["metadata"]["round"], round);
+        }
+    }
 }
 
 #[tokio::test]

@@ -137,9 +137,11 @@ pub(crate) async fn call(world: &World, rpc: Rpc, key: &str, id: &str) -> Result
                     .list_sessions(ListSessionsRequest { caller, limit: 100, ..Default::default() })
                     .await?,
             ),
-            Rpc::UpdateSession => {
-                text(sessions.update_session(UpdateSessionRequest { caller, session_id, settings }).await?)
-            }
+            Rpc::UpdateSession => text(
+                sessions
+                    .update_session(UpdateSessionRequest { caller, session_id, settings, before: None })
+                    .await?,
+            ),
             Rpc::DeleteSession => {
                 text(sessions.delete_session(DeleteSessionRequest { caller, session_id }).await?)
             }
@@ -179,7 +181,11 @@ pub(crate) async fn call(world: &World, rpc: Rpc, key: &str, id: &str) -> Result
             ),
             Rpc::UpdateAgent => {
                 let settings = Some(AgentSettings::default());
-                text(sessions.update_agent(UpdateAgentRequest { caller, agent_id, settings }).await?)
+                text(
+                    sessions
+                        .update_agent(UpdateAgentRequest { caller, agent_id, settings, before: None })
+                        .await?,
+                )
             }
             Rpc::DeleteAgent => text(sessions.delete_agent(DeleteAgentRequest { caller, agent_id }).await?),
             Rpc::GetImage => {

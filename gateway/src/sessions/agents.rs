@@ -11,14 +11,15 @@ use serde_json::{Map, Value};
 use wire::session::{Agent, AgentSettings, CreateAgentRequest, get_agent_request::Which};
 
 use super::{
-    Sessions, capabilities,
+    CHANGES, Sessions, capabilities,
     capabilities::Capability,
-    data, ids, last,
+    changed, data, ids, last,
     object::Object,
     objects::{self, NAME},
     problem::Problem,
     query::Query,
     request::{self, Tool},
+    too_often,
 };
 use crate::{body, resume::idempotency_key};
 
@@ -114,11 +115,17 @@ pub(super) async fn inspect(sessions: Sessions, request: Request) -> Result<Json
 pub(super) async fn update(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
     let id = own(&request)?;
     let body = body::read_json(request, &sessions.shared).await?;
-    let asked: AgentBody = request::read(&body)?;
-    let model = sessions.model(asked.default_model_id.as_deref()).await?;
-    let before = sessions.agent(&id).await?;
-    let settings = asked.over(before.settings.unwrap_or_default(), model)?;
-    Ok(Json(json(sessions.upstream().update_agent(sessions.caller(), before.id, settings).await?)))
+    let model = sessions.model(request::read::<AgentBody>(&body)?.default_model_id.as_deref()).await?;
+    for _ in 0..CHANGES {
+        let Agent { id, settings, .. } = sessions.agent(&id).await?;
+        let before = settings.unwrap_or_default();
+        let settings = request::read::<AgentBody>(&body)?.over(before.clone(), model.clone())?;
+        let updated = sessions.upstream().update_agent(sessions.caller(), id, settings, before).await;
+        if let Some(agent) = changed(updated)? {
+            return Ok(Json(json(agent)));
+        }
+    }
+    Err(too_often())
 }
 
 /// `DELETE /v1/agents/{id}`

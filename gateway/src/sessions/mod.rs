@@ -40,6 +40,7 @@ use axum::{
 use http::{HeaderValue, StatusCode, header, request::Parts};
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use tonic::{Code, Status};
 use wire::{
     agent::Caller,
     session::{CreateSessionRequest, Cursor, PostMessageRequest, SessionSettings, cursor::Place},
@@ -62,6 +63,9 @@ pub(crate) use seats::Seats;
 use stream::Feed;
 pub(crate) use upstream::Sessions as Upstream;
 use watching::{SessionEvents, Watching};
+
+/// How often a change is tried while others come first.
+const CHANGES: u32 = 100;
 
 /// Both places where the protocol's clients look for it.
 const PREFIXES: [&str; 2] = ["/api/v1", "/v1"];
@@ -218,12 +222,28 @@ async fn inspect(sessions: Sessions, request: Request) -> Result<Json<Value>, Pr
 async fn update(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
     let id = ids_of(&request)?;
     let body = body::read_json(request, &sessions.shared).await?;
-    let asked: SessionBody = request::read(&body)?;
-    let model = sessions.model(asked.model_id.as_deref()).await?;
-    let before = sessions.upstream().get(sessions.caller(), &id).await?.settings.unwrap_or_default();
-    let settings = asked.over(before, model)?;
-    let session = sessions.upstream().update(sessions.caller(), &id, settings).await?;
-    Ok(Json(objects::session(session)))
+    let model = sessions.model(request::read::<SessionBody>(&body)?.model_id.as_deref()).await?;
+    for _ in 0..CHANGES {
+        let before = sessions.upstream().get(sessions.caller(), &id).await?.settings.unwrap_or_default();
+        let settings = request::read::<SessionBody>(&body)?.over(before.clone(), model.clone())?;
+        let updated = sessions.upstream().update(sessions.caller(), &id, settings, before).await;
+        if let Some(session) = changed(updated)? {
+            return Ok(Json(objects::session(session)));
+        }
+    }
+    Err(too_often())
+}
+
+/// What a change came to; none if another one came first.
+fn changed<T>(updated: Result<T, Status>) -> Result<Option<T>, Problem> {
+    match updated {
+        Err(status) if status.code() == Code::Aborted => Ok(None),
+        updated => Ok(Some(updated?)),
+    }
+}
+
+fn too_often() -> Problem {
+    Problem::new(StatusCode::CONFLICT, "it changes too often: try again")
 }
 
 /// `DELETE /v1/sessions/{id}`
@@ -315,15 +335,14 @@ async fn harness(request: Request) -> Result<Json<Value>, Problem> {
 
 /// `GET /v1/models`
 async fn models(sessions: Sessions) -> Result<Json<Value>, Problem> {
-    let names = sessions.shared.upstream.models(&sessions.asker.caller).await?;
-    Ok(data(names.iter().map(|name| objects::model(name)).collect()))
+    let models = sessions.shared.upstream.catalogue(&sessions.asker.caller).await?;
+    Ok(data(models.iter().map(objects::model).collect()))
 }
 
 /// `GET /v1/models/{id}`
 async fn model(sessions: Sessions, request: Request) -> Result<Json<Value>, Problem> {
     let asked = last(&request);
-    match sessions.model(Some(&asked)).await {
-        Ok(Some(name)) => Ok(Json(objects::model(&name))),
-        Ok(None) | Err(_) => Err(Problem::missing("model", &asked)),
-    }
+    let models = sessions.shared.upstream.catalogue(&sessions.asker.caller).await?;
+    let found = models.iter().find(|model| model.name == asked || ids::model(&model.name) == asked);
+    found.map(|model| Json(objects::model(model))).ok_or_else(|| Problem::missing("model", &asked))
 }

@@ -56,14 +56,16 @@ impl Sessions {
         Ok(listed.into_inner().sessions)
     }
 
+    /// ABORTED if it is no longer what it was before.
     pub(super) async fn update(
         &self,
         caller: Option<Caller>,
         session_id: &str,
         settings: SessionSettings,
+        before: SessionSettings,
     ) -> Result<Session, Status> {
-        let (session_id, settings) = (session_id.to_owned(), Some(settings));
-        let asked = UpdateSessionRequest { caller, session_id, settings };
+        let (session_id, settings, before) = (session_id.to_owned(), Some(settings), Some(before));
+        let asked = UpdateSessionRequest { caller, session_id, settings, before };
         let updated = within(self.agent().update_session(request(asked, DEADLINE))).await?;
         whole(updated.into_inner().session)
     }
@@ -160,8 +162,10 @@ impl Sessions {
         caller: Option<Caller>,
         agent_id: String,
         settings: AgentSettings,
+        before: AgentSettings,
     ) -> Result<Agent, Status> {
-        let asked = UpdateAgentRequest { caller, agent_id, settings: Some(settings) };
+        let (settings, before) = (Some(settings), Some(before));
+        let asked = UpdateAgentRequest { caller, agent_id, settings, before };
         whole(within(self.agent().update_agent(request(asked, DEADLINE))).await?.into_inner().agent)
     }
 

@@ -22,6 +22,15 @@ pub trait Catalog: Send + Sync + 'static {
     /// Replaces the title and the details of a log.
     async fn describe(&self, log: &LogId, title: String, details: Vec<u8>) -> Result<(), Error>;
 
+    /// Replaces the title and the details of a log if its details are still what they were. Whether they are replaced.
+    async fn amend(
+        &self,
+        log: &LogId,
+        before: Vec<u8>,
+        title: String,
+        details: Vec<u8>,
+    ) -> Result<bool, Error>;
+
     /// Deletes a log with its inbox, its blobs and its idempotency key. False if there was none.
     async fn delete(&self, log: &LogId) -> Result<bool, Error>;
 

@@ -60,6 +60,7 @@ impl From<Error> for Status {
         match error {
             Error::Unknown(..) => Self::not_found(error.to_string()),
             Error::OtherRequest => Self::already_exists(error.to_string()),
+            Error::Changed => Self::aborted(error.to_string()),
             Error::Store(store::Error::UnknownLog(_)) => Self::not_found("Session not found"),
             Error::Store(store::Error::BadName(why)) => Self::invalid_argument(why),
             Error::Store(error) => unavailable(&error),
@@ -147,7 +148,7 @@ impl sessions_server::Sessions for SessionService {
         let request = received(request, |asked| &mut asked.caller);
         self.permit(&request.session_id, request.caller.as_ref()).await?;
         let (account, settings) = (account(request.caller.as_ref()), request.settings.unwrap_or_default());
-        let session = self.sessions.update(&request.session_id, account, settings).await?;
+        let session = self.sessions.update(&request.session_id, account, settings, request.before).await?;
         Ok(Response::new(UpdateSessionResponse { session: Some(session) }))
     }
 
@@ -301,7 +302,7 @@ impl sessions_server::Sessions for SessionService {
     ) -> Result<Response<UpdateAgentResponse>, Status> {
         let request = received(request, |asked| &mut asked.caller);
         let (account, settings) = (account(request.caller.as_ref()), request.settings.unwrap_or_default());
-        let agent = self.sessions.update_agent(&request.agent_id, account, settings).await?;
+        let agent = self.sessions.update_agent(&request.agent_id, account, settings, request.before).await?;
         Ok(Response::new(UpdateAgentResponse { agent: Some(agent) }))
     }
 

@@ -58,10 +58,14 @@ impl Sessions {
         id: &str,
         account: &str,
         settings: AgentSettings,
+        before: Option<AgentSettings>,
     ) -> Result<Agent, Error> {
         let entry = self.look_up(id, account, Kind::Agent).await?;
+        if before.is_some_and(|before| before != described(&entry).settings.unwrap_or_default()) {
+            return Err(Error::Changed);
+        }
         let details = settings.encode_to_vec();
-        self.store().describe(&entry.log, settings.name, details).await?;
+        self.amend(entry, settings.name, details).await?;
         self.agent(id, account).await
     }
 
@@ -84,7 +88,7 @@ impl Sessions {
         match self.agent(&own.agent_id, account).await {
             Ok(agent) => Ok(over(own, agent.settings.unwrap_or_default())),
             Err(Error::Store(error)) => Err(error),
-            Err(Error::Unknown(..) | Error::OtherRequest) => Ok(own),
+            Err(Error::Unknown(..) | Error::OtherRequest | Error::Changed) => Ok(own),
         }
     }
 }

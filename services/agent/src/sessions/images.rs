@@ -76,7 +76,7 @@ impl Sessions {
                 Ok(Part::Image(domain::Image { url, detail: None, format: Some(image.media_type) }))
             }
             Err(Error::Store(error)) => Err(error),
-            Err(Error::Unknown(..) | Error::OtherRequest) => {
+            Err(Error::Unknown(..) | Error::OtherRequest | Error::Changed) => {
                 Ok(Part::Text("[an image that is no longer kept]".to_owned()))
             }
         }

@@ -54,6 +54,8 @@ pub(crate) enum Error {
     /// It does not exist, or is another account's.
     #[error("{what} not found: {id}", what = named(*.0), id = .1)]
     Unknown(Kind, String),
+    #[error("it has changed meanwhile: look at it again")]
+    Changed,
     #[error("this idempotency key belongs to another request: use a new key for a new request")]
     OtherRequest,
     #[error(transparent)]
@@ -182,22 +184,34 @@ impl Sessions {
         Ok(self.store().list(Query { account: account.to_owned(), kind, before, limit }).await?)
     }
 
-    /// Changes what is known of a session.
+    /// Changes what is known of a session, which was this before, if that is said.
     pub(crate) async fn update(
         &self,
         id: &str,
         account: &str,
         settings: SessionSettings,
+        before: Option<SessionSettings>,
     ) -> Result<Session, Error> {
         let entry = self.find(id, account).await?;
         let kept = details(&entry);
-        let before = kept.settings.unwrap_or_default();
-        let SessionSettings { harness_id, agent_id, .. } = before;
+        let now = kept.settings.unwrap_or_default();
+        if before.is_some_and(|before| before != now) {
+            return Err(Error::Changed);
+        }
+        let SessionSettings { harness_id, agent_id, .. } = now;
         let title = settings.title.clone();
         let settings = Some(SessionSettings { harness_id, agent_id, ..settings });
         let details = Details { settings, ..kept }.encode_to_vec();
-        self.store().describe(&entry.log, title, details).await?;
+        self.amend(entry, title, details).await?;
         self.get(id, account).await
+    }
+
+    /// Changes what is kept of something that still is what it was.
+    async fn amend(&self, was: Entry, title: String, details: Vec<u8>) -> Result<(), Error> {
+        match self.store().amend(&was.log, was.meta.details, title, details).await? {
+            true => Ok(()),
+            false => Err(Error::Changed),
+        }
     }
 
     /// Deletes a session with its runs and its files, and stops what it does, though whoever wants that leaves.

@@ -264,6 +264,23 @@ impl Catalog for Memory {
         Ok(())
     }
 
+    async fn amend(
+        &self,
+        log: &LogId,
+        before: Vec<u8>,
+        title: String,
+        details: Vec<u8>,
+    ) -> Result<bool, Error> {
+        let mut logs = self.lock();
+        let log = logs.get_mut(log)?;
+        if log.entry.meta.details != before {
+            return Ok(false);
+        }
+        (log.entry.meta.title, log.entry.meta.details) = (title, details);
+        log.changed();
+        Ok(true)
+    }
+
     async fn delete(&self, log: &LogId) -> Result<bool, Error> {
         Ok(self.lock().remove(log))
     }

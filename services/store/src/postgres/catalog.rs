@@ -57,6 +57,30 @@ impl Catalog for Postgres {
         self.database.run(describe).await
     }
 
+    async fn amend(
+        &self,
+        log: &LogId,
+        before: Vec<u8>,
+        title: String,
+        details: Vec<u8>,
+    ) -> Result<bool, Error> {
+        let (before, title, details) = (&before, &text(&title), &details);
+        let amend = |client: Object, _| async move {
+            // What is done again after a lost connection finds what it has written.
+            let update = client
+                .prepare_cached(
+                    "UPDATE sleuth.logs SET title = $3, details = $4, updated = $5 \
+                     WHERE id = $1 AND details IN ($2, $4)",
+                )
+                .await?;
+            match client.execute(&update, &[&log.as_str(), before, title, details, &now().0]).await? {
+                0 => exists(&client, log).await.map(|()| false),
+                _ => Ok(true),
+            }
+        };
+        self.database.run(amend).await
+    }
+
     async fn delete(&self, log: &LogId) -> Result<bool, Error> {
         let delete = |mut client: Object, _| async move {
             let change = client.transaction().await?;

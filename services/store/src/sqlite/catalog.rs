@@ -58,6 +58,26 @@ impl Catalog for Sqlite {
         self.writer.write(describe).await
     }
 
+    async fn amend(
+        &self,
+        log: &LogId,
+        before: Vec<u8>,
+        title: String,
+        details: Vec<u8>,
+    ) -> Result<bool, Error> {
+        let log = log.clone();
+        let amend = move |connection: &Connection| {
+            let number = known(connection, &log)?.number;
+            let amended = connection
+                .prepare_cached(
+                    "UPDATE logs SET title = ?3, details = ?4, updated = ?5 WHERE number = ?1 AND details = ?2",
+                )?
+                .execute(params![number, before, title, details, now().0])?;
+            Ok(amended > 0)
+        };
+        self.writer.write(amend).await
+    }
+
     async fn delete(&self, log: &LogId) -> Result<bool, Error> {
         let (log, heads) = (log.clone(), Arc::clone(&self.heads));
         let delete = move |connection: &Connection| {

@@ -103,6 +103,13 @@ async fn what_is_known_of_a_log_follows_its_events(bench: Bench) {
     assert_eq!((known.meta.title.as_str(), &known.meta.details[..]), ("new \u{1F980}", &[0, 1, 2][..]));
     let unknown = bench.store.describe(&log("none"), String::new(), vec![]).await;
     assert_eq!(unknown, Err(Error::UnknownLog(log("none"))));
+    let (read, new) = (vec![0, 1, 2], vec![3]);
+    assert!(bench.store.amend(&id, read.clone(), "amended".into(), new.clone()).await.unwrap());
+    assert!(!bench.store.amend(&id, read, "too late".into(), vec![4]).await.unwrap());
+    let meta = bench.store.entry(&id).await.unwrap().meta;
+    assert_eq!((meta.title.as_str(), meta.details), ("amended", new));
+    let unknown = bench.store.amend(&log("none"), vec![], String::new(), vec![]).await;
+    assert_eq!(unknown, Err(Error::UnknownLog(log("none"))));
     // Not every database can hold this character in a text.
     bench.store.describe(&id, "a\0b".into(), vec![]).await.unwrap();
     assert!(bench.store.entry(&id).await.unwrap().meta.title.starts_with('a'));
