@@ -1,6 +1,9 @@
 //! Processes of every kind die at seeded moments, while many read: the histories are those of undisturbed runs.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use fastrand::Rng;
 use futures_util::future::join_all;
@@ -10,7 +13,7 @@ use serde_json::{Value, json};
 use crate::fleet::{Fleet, Place, Victim};
 
 /// How many rounds of deaths there are unless `SLEUTH_CHAOS_SEEDS` says how many.
-const SEEDS: u64 = 1;
+const SEEDS: u64 = 2;
 const RUNS: usize = 5;
 const SESSIONS: usize = 4;
 /// Readers of each.
@@ -65,6 +68,27 @@ fn check_order(frames: &[Frame]) {
         None => frame.id.rsplit_once(':').unwrap().1.parse().unwrap(),
     });
     assert!(sequences.is_sorted(), "{frames:#?}");
+}
+
+/// What comes of a message piece by piece is what it says in the end.
+fn check_deltas(frames: &[Frame]) {
+    let mut said: HashMap<&str, String> = HashMap::new();
+    for frame in frames {
+        let data = &frame.data["data"];
+        match frame.event.as_str() {
+            "output.message.delta" => {
+                let said = said.entry(data["message_id"].as_str().unwrap()).or_default();
+                said.push_str(data["delta"].as_str().unwrap());
+                assert_eq!(data["accumulated"], said.as_str(), "{frames:#?}");
+            }
+            "output.message.completed" => {
+                let said = said.remove(data["message"]["id"].as_str().unwrap()).unwrap_or_default();
+                let text = data["message"]["content"][0]["text"].as_str().unwrap_or_default();
+                assert_eq!(said, text, "{frames:#?}");
+            }
+            _ => {}
+        }
+    }
 }
 
 struct Story {
@@ -124,6 +148,7 @@ async fn whatever_dies_at_any_moment_every_reader_gets_the_whole_history_once() 
         for (story, readers) in stories.iter().zip(&histories) {
             for frames in readers {
                 check_order(frames);
+                check_deltas(frames);
                 assert_eq!(frames, &readers[0], "all readers of {} see the same", story.name);
             }
             let expected = &expected[usize::from(story.session)];

@@ -296,7 +296,10 @@ impl Sessions {
             (State::Running | State::Ended(_), Phase::Idle | Phase::Unspecified) => SessionStatus::Idle,
         };
         let waiting = standing.phase == Phase::Waiting;
-        let (calls, approvals) = if waiting { standing.pending() } else { Default::default() };
+        let (calls, approvals) = match waiting {
+            true => standing.pending(&*self.store(), &entry.log).await?,
+            false => Default::default(),
+        };
         Ok(Session {
             id: entry.log.as_str().to_owned(),
             settings: details(&entry).settings,

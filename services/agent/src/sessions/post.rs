@@ -11,7 +11,7 @@ use wire::session::{Letter, Message, Phase, ToolDecision, ToolResult, event::Dat
 
 use super::{
     Error, Sessions, ids,
-    record::{self, Standing},
+    record::{self, Pending, Standing},
 };
 
 /// How long a message may take to become an event.
@@ -71,11 +71,10 @@ impl Sessions {
             client_id => format!("message/client/{client_id}"),
         };
         let content = Some(letter::Content::Message(message.clone()));
-        let letter = Letter { content, principal: principal.to_owned() };
+        let letter = Letter { content, principal: principal.to_owned(), position: entry.position };
         let after = match self.store().post(&log, &key, letter.encode_to_vec()).await? {
             Post::First => entry.position,
-            Post::Earlier(earlier) if is_same(&earlier, &message) => 0,
-            Post::Earlier(_) => return Err(Refused::OtherMessage),
+            Post::Earlier(earlier) => said_after(&earlier, &message).ok_or(Refused::OtherMessage)?,
         };
         self.wake(log.clone());
         let heard = timeout(HEARD, self.heard(&log, after, &key)).await;
@@ -152,10 +151,7 @@ impl Sessions {
         let letters =
             results.into_iter().map(|result| (result.tool_call_id.clone(), letter::Content::Result(result)));
         let letters: Vec<_> = letters.collect();
-        self.settle(id, account, letters, |standing| {
-            standing.pending().0.into_iter().map(|call| call.id).collect()
-        })
-        .await
+        self.settle(id, account, letters, |(calls, _)| calls.into_iter().map(|call| call.id).collect()).await
     }
 
     /// Decides about calls that wait for a person; returns how many decisions count.
@@ -169,9 +165,8 @@ impl Sessions {
             .into_iter()
             .map(|decision| (decision.tool_call_id.clone(), letter::Content::Decision(decision)));
         let letters: Vec<_> = letters.collect();
-        self.settle(id, account, letters, |standing| {
-            let asked = standing.pending().1.into_iter();
-            asked.filter_map(|asked| asked.tool_call.map(|call| call.id)).collect()
+        self.settle(id, account, letters, |(_, approvals)| {
+            approvals.into_iter().filter_map(|asked| asked.tool_call.map(|call| call.id)).collect()
         })
         .await
     }
@@ -181,13 +176,12 @@ impl Sessions {
         id: &str,
         account: &str,
         letters: Vec<(String, letter::Content)>,
-        pending: impl Fn(&Standing) -> Vec<String>,
+        which: impl Fn(Pending) -> Vec<String>,
     ) -> Result<u32, Refused> {
         let entry = self.find(id, account).await?;
         let standing = Standing::of(&*self.store(), &entry.log, entry.position).await?;
-        let (waiting, Some(turn)) = (pending(&standing), standing.turn_id()) else {
-            return Err(Refused::NotWaiting);
-        };
+        let waiting = which(standing.pending(&*self.store(), &entry.log).await?);
+        let Some(turn) = standing.turn_id() else { return Err(Refused::NotWaiting) };
         if waiting.is_empty() {
             return Err(Refused::NotWaiting);
         }
@@ -207,14 +201,10 @@ impl Sessions {
     }
 }
 
-/// Whether a letter says the same as a message.
-fn is_same(letter: &[u8], message: &Message) -> bool {
-    match Letter::decode(letter).ok().and_then(|letter| letter.content) {
-        Some(letter::Content::Message(earlier)) => {
-            let (id, created_at) = (message.id.clone(), message.created_at);
-            Message { id, created_at, ..earlier } == *message
-        }
-        Some(letter::Content::Cancel(_) | letter::Content::Result(_) | letter::Content::Decision(_))
-        | None => false,
-    }
+/// After which event a letter was written that says the same as a message; `None` if it says something else.
+fn said_after(letter: &[u8], message: &Message) -> Option<u64> {
+    let Letter { content, position, .. } = Letter::decode(letter).ok()?;
+    let Some(letter::Content::Message(earlier)) = content else { return None };
+    let (id, created_at) = (message.id.clone(), message.created_at);
+    (Message { id, created_at, ..earlier } == *message).then_some(position)
 }

@@ -22,8 +22,6 @@ use super::{
 
 /// Bytes of the events that a list has, unless one alone has more: half of what a gateway takes.
 const LARGEST: usize = 32 << 20;
-/// Entries that are looked at together, backwards.
-const WINDOW: u64 = 512;
 
 /// Why events cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -214,12 +212,13 @@ impl Sessions {
         end: u64,
         limit: NonZeroUsize,
     ) -> Result<(Vec<Event>, bool), store::Error> {
-        let (mut wanted, mut end) = (Vec::new(), end);
-        while end > 0 && wanted.len() <= limit.get() {
-            let start = end.saturating_sub(WINDOW);
+        let (mut wanted, mut end, mut size) = (Vec::new(), end, 0);
+        while end > 0 && wanted.len() <= limit.get() && size <= LARGEST {
+            let start = end.saturating_sub(record::WINDOW);
             let mut window = Vec::new();
             record::range(&*self.store(), log, start, end, |entry| {
                 if teller.wanted.has(&entry) {
+                    size += entry.record.encoded_len();
                     window.push(entry);
                 }
             })
@@ -228,7 +227,7 @@ impl Sessions {
             wanted = window;
             end = start;
         }
-        let mut more = wanted.len() > limit.get();
+        let mut more = wanted.len() > limit.get() || end > 0 && size > LARGEST;
         let (mut events, mut bytes) = (VecDeque::new(), 0);
         let cut = wanted.len().saturating_sub(limit.get());
         for entry in wanted.drain(cut..) {

@@ -1,6 +1,9 @@
 //! The entries of a session's log, and how a session stands by the last of them.
 
-use std::{num::NonZeroUsize, sync::Arc};
+use std::{
+    num::{NonZeroU64, NonZeroUsize},
+    sync::Arc,
+};
 
 use domain::{AgentId, Event, EventKind, LogId, RunId, SessionRecord, Timestamp};
 use prost::Message as _;
@@ -9,6 +12,10 @@ use wire::session::{Phase, Record, Rest, ToolApprovalRequested, ToolCall, event:
 
 /// Entries that are read at a time.
 const PAGE: NonZeroUsize = NonZeroUsize::new(512).unwrap();
+/// The same, backwards.
+pub(super) const WINDOW: u64 = 128;
+/// The first entries of a turn: among them is the one that says its name.
+const BEGINNING: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
 /// An entry of a session's log.
 #[derive(Clone, Debug)]
@@ -64,11 +71,12 @@ pub(super) async fn range(
     mut each: impl FnMut(Entry),
 ) -> Result<(), store::Error> {
     let mut after = after;
-    while after < last {
-        let page = page(store, log, after).await?;
+    while let Some(left) = last.checked_sub(after).and_then(NonZeroU64::new) {
+        let most = NonZeroUsize::try_from(left).map_or(PAGE, |left| left.min(PAGE));
+        let page = entries(&store.read(log, after, most).await?);
         let Some(newest) = page.last().map(|entry| entry.sequence) else { break };
         after = newest;
-        page.into_iter().filter(|entry| entry.sequence <= last).for_each(&mut each);
+        page.into_iter().for_each(&mut each);
     }
     Ok(())
 }
@@ -87,9 +95,20 @@ pub(super) struct Standing {
     pub phase: Phase,
     /// What the turns before left.
     pub rest: Rest,
-    /// The entries of the turn that goes on, without deltas but for the newest entry.
-    pub turn: Vec<Entry>,
+    /// The turn that goes on.
+    turn: Option<GoingOn>,
 }
+
+/// A turn that goes on.
+#[derive(Debug)]
+struct GoingOn {
+    id: String,
+    /// The entry before its first one.
+    before: u64,
+}
+
+/// The calls that wait for the client, and those that wait for a person.
+pub(super) type Pending = (Vec<ToolCall>, Vec<ToolApprovalRequested>);
 
 impl Standing {
     /// How a session stands whose newest entry is at a position.
@@ -100,54 +119,141 @@ impl Standing {
         let (phase, lasting) = (newest.record.phase(), newest.record.lasting);
         if phase == Phase::Idle {
             let rest = newest.record.rest.unwrap_or_default();
-            return Ok(Self { position, lasting, phase, rest, turn: Vec::new() });
+            return Ok(Self { position, lasting, phase, rest, turn: None });
         }
         let before = newest.record.turn_began.saturating_sub(1);
         let rest = at(store, log, before).await?.and_then(|entry| entry.record.rest).unwrap_or_default();
-        let mut turn = Vec::new();
-        range(store, log, before, position, |entry| {
-            if entry.sequence == position || !entry.data().is_some_and(is_delta) {
-                turn.push(entry);
-            }
-        })
-        .await?;
-        Ok(Self { position, lasting, phase, rest, turn })
+        let first = entries(&store.read(log, before, BEGINNING).await?);
+        let id = first.iter().find_map(|entry| match entry.data() {
+            Some(Data::TurnStarted(started)) => Some(started.turn_id.clone()),
+            _ => None,
+        });
+        Ok(Self { position, lasting, phase, rest, turn: id.map(|id| GoingOn { id, before }) })
     }
 
     /// The turn that goes on.
     pub(super) fn turn_id(&self) -> Option<&str> {
-        self.turn.iter().find_map(|entry| match entry.data() {
-            Some(Data::TurnStarted(started)) => Some(started.turn_id.as_str()),
-            _ => None,
-        })
+        self.turn.as_ref().map(|turn| turn.id.as_str())
     }
 
-    /// The calls that wait for the client, and those that wait for a person.
-    pub(super) fn pending(&self) -> (Vec<ToolCall>, Vec<ToolApprovalRequested>) {
-        let (mut calls, mut approvals) = (Vec::new(), Vec::<ToolApprovalRequested>::new());
-        for entry in &self.turn {
-            match entry.data() {
-                Some(Data::ToolCallRequested(requested)) => calls.clone_from(&requested.tool_calls),
-                Some(Data::ToolApprovalRequested(requested)) => approvals.push(requested.clone()),
-                Some(Data::ToolCompleted(completed)) => {
-                    let id = &completed.tool_call_id;
-                    calls.retain(|call| call.id != *id);
-                    approvals.retain(|asked| asked.tool_call.as_ref().is_none_or(|call| call.id != *id));
-                }
-                // The model was asked again: nothing waits any more.
-                Some(Data::ReasonStarted(_)) => {
-                    calls.clear();
-                    approvals.clear();
-                }
-                _ => {}
+    /// The entries of the turn that goes on, without deltas but for the newest entry.
+    pub(super) async fn turn(&self, store: &dyn Store, log: &LogId) -> Result<Vec<Entry>, store::Error> {
+        let mut turn = Vec::new();
+        let Some(GoingOn { before, .. }) = self.turn else { return Ok(turn) };
+        range(store, log, before, self.position, |entry| {
+            if entry.sequence == self.position || !entry.data().is_some_and(is_delta) {
+                turn.push(entry);
             }
-        }
-        (calls, approvals)
+        })
+        .await?;
+        Ok(turn)
     }
+
+    /// The calls that wait: what was asked for since the model was last asked.
+    pub(super) async fn pending(&self, store: &dyn Store, log: &LogId) -> Result<Pending, store::Error> {
+        let Some(GoingOn { before, .. }) = self.turn else { return Ok(Pending::default()) };
+        let (mut since, mut end, mut asked) = (Vec::new(), self.position, None);
+        while end > before && asked.is_none() {
+            let start = end.saturating_sub(WINDOW).max(before);
+            let mut window = Vec::new();
+            range(store, log, start, end, |entry| {
+                if !entry.data().is_some_and(is_delta) {
+                    window.push(entry);
+                }
+            })
+            .await?;
+            asked = window.iter().rposition(|entry| matches!(entry.data(), Some(Data::ReasonStarted(_))));
+            window.drain(..asked.unwrap_or_default());
+            window.append(&mut since);
+            (since, end) = (window, start);
+        }
+        Ok(waiting(&since))
+    }
+}
+
+/// What waits after these entries.
+fn waiting(entries: &[Entry]) -> Pending {
+    let (mut calls, mut approvals) = Pending::default();
+    for entry in entries {
+        match entry.data() {
+            Some(Data::ToolCallRequested(requested)) => calls.clone_from(&requested.tool_calls),
+            Some(Data::ToolApprovalRequested(requested)) => approvals.push(requested.clone()),
+            Some(Data::ToolCompleted(completed)) => {
+                let id = &completed.tool_call_id;
+                calls.retain(|call| call.id != *id);
+                approvals.retain(|asked| asked.tool_call.as_ref().is_none_or(|call| call.id != *id));
+            }
+            _ => {}
+        }
+    }
+    (calls, approvals)
 }
 
 /// The entry at a position; `None` at none.
 pub(super) async fn at(store: &dyn Store, log: &LogId, position: u64) -> Result<Option<Entry>, store::Error> {
     let Some(before) = position.checked_sub(1) else { return Ok(None) };
     Ok(entries(&store.read(log, before, NonZeroUsize::MIN).await?).pop())
+}
+
+#[cfg(test)]
+mod tests {
+    use store::{EventLog as _, Kind, Memory, Meta, NewLog, OwnerId};
+    use wire::session::{
+        OutputMessageDelta, ReasonStarted, ToolApprovalRequested, ToolCallRequested, ToolCompleted,
+        TurnStarted,
+    };
+
+    use super::*;
+
+    fn call(id: &str) -> ToolCall {
+        ToolCall { id: id.to_owned(), ..ToolCall::default() }
+    }
+
+    fn requested(ids: &[&str]) -> Data {
+        let tool_calls = ids.iter().map(|id| call(id)).collect();
+        Data::ToolCallRequested(ToolCallRequested { tool_calls, ..ToolCallRequested::default() })
+    }
+
+    /// A log of a session whose only turn has these events.
+    async fn kept(events: Vec<Data>) -> (Memory, LogId) {
+        let (store, id) = (Memory::default(), LogId::new("session"));
+        let meta =
+            Meta { account: "a".to_owned(), kind: Kind::Session, title: String::new(), details: Vec::new() };
+        let events = (1..).zip(events).map(|(sequence, data)| {
+            let event = Some(wire::session::Event { data: Some(data), ..wire::session::Event::default() });
+            let phase = Phase::Waiting.into();
+            let record = Record { event, phase, turn_began: 1, ..Record::default() };
+            encode(&id, &Entry { sequence, time: Timestamp::default(), record })
+        });
+        let (owner, events) = (OwnerId::new("nobody"), events.collect());
+        store.create(NewLog { id: id.clone(), owner, meta, idempotency: None, events }).await.unwrap();
+        (store, id)
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_what_was_asked_for_since_the_model_was_asked() {
+        let deltas = || vec![Data::OutputMessageDelta(OutputMessageDelta::default()); 300];
+        let started = TurnStarted { turn_id: "turn_1".to_owned(), ..TurnStarted::default() };
+        let asked = || Data::ReasonStarted(ReasonStarted::default());
+        let approval = ToolApprovalRequested { tool_call: Some(call("a")), ..Default::default() };
+        let completed = ToolCompleted { tool_call_id: "c".to_owned(), ..ToolCompleted::default() };
+        let events = [
+            vec![Data::TurnStarted(started), asked(), requested(&["old"])],
+            deltas(),
+            vec![asked()],
+            deltas(),
+            vec![Data::ToolApprovalRequested(approval.clone()), requested(&["b", "c"])],
+            deltas(),
+            vec![Data::ToolCompleted(completed)],
+        ];
+        let events = events.concat();
+        let length = events.len() as u64;
+        let (store, log) = kept(events).await;
+        let standing = Standing::of(&store, &log, length).await.unwrap();
+        assert_eq!((standing.turn_id(), standing.phase), (Some("turn_1"), Phase::Waiting));
+        assert_eq!(standing.pending(&store, &log).await.unwrap(), (vec![call("b")], vec![approval]));
+        assert_eq!(standing.turn(&store, &log).await.unwrap().len(), 7);
+        let earlier = Standing::of(&store, &log, 3).await.unwrap();
+        assert_eq!(earlier.pending(&store, &log).await.unwrap().0, [call("old")]);
+    }
 }

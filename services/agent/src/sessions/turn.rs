@@ -6,12 +6,12 @@ use domain::{AgentId, CallId, Event, EventKind, LogId, Permission, Run, RunId, T
 use futures_util::stream::BoxStream;
 use store::Store;
 use tokio::time::Instant;
-use wire::session::{Message, ToolDecision, ToolResult, event::Data, tool_decision};
+use wire::session::{Message, Rest, ToolDecision, ToolResult, event::Data, tool_decision};
 
 use super::{
     failure::Disclosure,
     project::{Ending, Projection, Providers, Settlement, TurnIds, millis},
-    record::{Entry, Standing},
+    record::Entry,
     words,
 };
 use crate::{
@@ -117,17 +117,17 @@ impl Turn {
     /// The turn that goes on in a session that another process left, and how far its newest run was seen.
     pub(super) async fn taken_over(
         store: &dyn Store,
-        standing: &Standing,
+        (rest, entries): (&Rest, &[Entry]),
         ids: TurnIds,
         told: (Providers, Disclosure),
     ) -> Result<Option<(Self, u64)>, store::Error> {
-        let Some(first) = standing.turn.first() else { return Ok(None) };
+        let Some(first) = entries.first() else { return Ok(None) };
         let Some(said) = said(first) else { return Ok(None) };
-        let run = (!standing.rest.run_id.is_empty()).then(|| RunId::new(&*standing.rest.run_id));
+        let run = (!rest.run_id.is_empty()).then(|| RunId::new(&*rest.run_id));
         let mut turn = Self::new(ids, said, first.time, run, told);
         turn.said.clear();
         let mut seen = 0;
-        for entry in &standing.turn {
+        for entry in entries {
             seen = turn.replay(store, entry, seen).await?;
         }
         Ok(Some((turn, seen)))

@@ -41,7 +41,7 @@ impl Actor {
     pub(super) async fn hear(&mut self, posted: Posted) -> Result<(), store::Error> {
         let Posted { entry, key, payload } = posted;
         let known = self.turn.as_ref().is_some_and(|turn| turn.causes.contains(&key));
-        let Letter { content, principal } = Letter::decode(payload.as_slice()).unwrap_or_default();
+        let Letter { content, principal, .. } = Letter::decode(payload.as_slice()).unwrap_or_default();
         self.heard = entry;
         match content {
             Some(letter::Content::Message(message)) if !known => {

@@ -93,13 +93,14 @@ impl Actor {
             held: None,
         };
         if let Some(turn) = standing.turn_id() {
-            let input = standing.turn.first().and_then(|entry| match entry.data() {
+            let entries = standing.turn(&*store, &actor.log).await?;
+            let input = entries.first().and_then(|entry| match entry.data() {
                 Some(Data::InputMessage(input)) => input.message.as_ref(),
                 _ => None,
             });
             let ids =
                 actor.turn_ids(turn.to_owned(), input.map(|message| message.id.clone()).unwrap_or_default());
-            let taken = Turn::taken_over(&*store, &standing, ids, actor.told()).await?;
+            let taken = Turn::taken_over(&*store, (&standing.rest, &entries), ids, actor.told()).await?;
             if let Some((turn, seen)) = taken {
                 actor.turn = Some(turn);
                 actor.resume(seen).await?;
