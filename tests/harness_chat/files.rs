@@ -42,6 +42,37 @@ async fn files_are_made_read_and_patched() {
 }
 
 #[tokio::test]
+async fn always_counts_for_patches_of_the_same_folder_and_for_agents() {
+    let bench = Bench::start().await;
+    let add = |path: &str| call("patch", json!({"patch": format!("*** Add File: {path}\n+one\n+two")}));
+    let agent = |number: u32| call("agent", json!({"task": format!("part {number}:\nsay what it is")}));
+    let script = json!({"steps": [
+        [add("notes/a.txt")], [add("notes/old/b.txt")], [add("c.txt")], [add("keys/d.txt")],
+        [agent(1)], [agent(2)],
+    ]});
+    let deny = json!([{"tool": "patch", "params": {"patch": "keys/**"}, "reason": "not those"}]);
+    let mut chat = bench.open(&script, Some(json!({"deny": deny}))).await;
+    let mut asked = Vec::new();
+    while let Some(relay) = chat.until("relay").await {
+        asked.push(relay["params"].to_string());
+        let (session, id) = (chat.session().to_owned(), relay["id"].as_str().unwrap());
+        let approved = !asked.last().unwrap().contains("c.txt");
+        let response = json!({"approved": approved, "always": approved, "reason": "no"});
+        assert_eq!(bench.answer(&session, id, response).await.0, 200);
+    }
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    for (asked, of) in asked.iter().zip(["notes/a.txt", "c.txt", "part 1"]) {
+        assert!(asked.contains(of), "{asked}");
+    }
+    let outputs = chat.outputs();
+    let added = [&outputs[0]["context"], &outputs[1]["context"]];
+    assert_eq!(added, [&json!("Added notes/a.txt"), &json!("Added notes/old/b.txt")]);
+    let denied = [outputs[2], outputs[3]].map(|output| (&output["status"], &output["reason"]));
+    assert_eq!(denied, [(&json!("denied"), &json!("no")), (&json!("denied"), &json!("not those"))]);
+    assert_eq!(chat.all("harness_start").len(), 3, "both agents ran");
+}
+
+#[tokio::test]
 async fn pictures_and_documents_are_shown_to_the_model() {
     let bench = Bench::start().await;
     let script = json!({"steps": [

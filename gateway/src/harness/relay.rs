@@ -93,8 +93,7 @@ async fn goes_on(shared: &Shared, asker: &Asker, run: &str) -> Result<bool, Refu
     }
 }
 
-/// What an executor is told of later calls: the beginnings that it offered, which are narrower than the rule that joins
-/// the client's, or else that rule.
+/// What an executor is told of later calls: the beginnings that it offered, or else the rule that joins the client's.
 fn standing(approvals: &Approvals, waiting: &PendingCall, by: Decider<'_>) -> Vec<Vec<u8>> {
     let (session, patterns) = (&waiting.session, waiting.patterns.clone());
     if patterns.is_empty() {

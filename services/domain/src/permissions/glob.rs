@@ -77,6 +77,11 @@ impl Glob {
         self.literal.is_some() || self.steps.is_some()
     }
 
+    /// Whether it is about paths from the root.
+    pub(super) fn is_rooted(&self) -> bool {
+        self.pattern.trim_start_matches('!').starts_with('/')
+    }
+
     pub(super) fn matches(&self, text: &str) -> Match {
         if self.spells(text) {
             return Match::Yes;
@@ -183,7 +188,7 @@ fn spread(text: &[char], mut ends: Vec<bool>, may_pass: impl Fn(usize) -> bool) 
 }
 
 /// What the dot of JavaScript's expressions does not match.
-fn ends_line(c: char) -> bool {
+pub(super) fn ends_line(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{2028}' | '\u{2029}')
 }
 

@@ -1,9 +1,10 @@
 //! What a client lets tools do: rules by which calls run unasked, or never. An executor has the last word on each.
 //!
-//! * [`Rule`]: a tool and patterns for its parameters; `glob`: the patterns
+//! * [`Rule`]: a tool and patterns for its parameters; `glob`: the patterns; `patch`: what they mean for patches
 //! * [`Permissions`]: the rules of a session, and what they say of a call
 
 mod glob;
+mod patch;
 mod rule;
 
 use std::collections::BTreeMap;
@@ -147,6 +148,28 @@ mod tests {
     }
 
     #[test]
+    fn rules_about_patches_speak_of_the_files_that_they_touch() {
+        let patch = |files: &[&str]| {
+            let parts = files.iter().map(|file| format!("*** Add File: {file}\n+# *** Add File: x\n"));
+            texts(&[("patch", &parts.collect::<String>())])
+        };
+        let within = rule("patch", &[("patch", "src/**")]);
+        for (files, allows, denies) in [
+            (&["src/a", "src/b/c"][..], true, true),
+            (&["src/a", "b"], false, true),
+            (&["b"], false, false),
+            (&["src/../b"], false, true),
+            (&[], false, false),
+        ] {
+            let is = (within.allows("patch", &patch(files)), within.denies("patch", &patch(files)));
+            assert_eq!(is, (allows, denies), "{files:?}");
+        }
+        let mut permissions = Permissions::default();
+        permissions.always("patch", &patch(&["src/a", "src/b/c"]));
+        assert_eq!(permissions.allow, [within]);
+    }
+
+    #[test]
     fn denials_are_of_one_call_or_of_many() {
         let permissions = Permissions {
             deny: vec![
@@ -198,17 +221,20 @@ mod tests {
         permissions.always("bash", &command("git log -p *.rs"));
         permissions.always("bash", &command("git status"));
         permissions.always("read", &texts(&[("filePath", "/tmp/*")]));
-        permissions.always("agent", &Parameters::new());
+        permissions.always("agent", &texts(&[("task", "Look at\nthe disk.")]));
+        permissions.always("note", &texts(&[("text", "two lines\nof it")]));
         let expected = [
             rule("bash", &[("command", "git **")]),
             rule("read", &[("filePath", "/tmp/\\*")]),
             rule("agent", &[]),
+            rule("note", &[("text", "two lines\nof it")]),
         ];
         assert_eq!(permissions.allow, expected);
         let mut allow = |tool, parameters| permissions.allow(tool, &parameters);
         assert!(allow("bash", command("git push")) && !allow("bash", command("git")));
         assert!(!allow("read", texts(&[("filePath", "/tmp/x")])));
         assert!(allow("read", texts(&[("filePath", "/tmp/*")])));
-        assert!(allow("agent", texts(&[("task", "x")])));
+        assert!(allow("agent", texts(&[("task", "x\ny")])));
+        assert!(allow("note", texts(&[("text", "two lines\nof it")])));
     }
 }

@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 
 use super::{
     Parameters,
-    glob::{Glob, Match, escaped},
+    glob::{Glob, Match, ends_line, escaped},
+    patch,
 };
 
 /// Tools whose parameters a shell reads.
 const SHELLS: [&str; 2] = ["bash", "exec"];
 /// The parameter of theirs that it reads.
 const COMMAND: &str = "command";
+/// The tool that starts agents, whose calls are judged on their own.
+const AGENT: &str = "agent";
 
-/// A tool and, by name, patterns for its parameters. Parameters that it does not name may be anything.
+/// A tool and, by name, patterns for its parameters. Parameters that it does not name may be anything. Of a patch, a
+/// pattern means the files that it touches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
     /// Name of the tool.
@@ -24,14 +28,9 @@ pub struct Rule {
 impl Rule {
     /// The rule that allows calls like this one, as a person means it who says "always".
     pub fn like(tool: &str, parameters: &Parameters) -> Self {
-        let counts = |name: &str| !SHELLS.contains(&tool) || name == COMMAND;
-        let patterns = parameters.iter().filter(|(name, _)| counts(name)).map(|(name, value)| {
-            let pattern = match value.split_once(' ') {
-                Some((word, _)) => format!("{} **", escaped(word)),
-                None => escaped(value),
-            };
-            (name.clone(), pattern)
-        });
+        let counts = |name: &str| tool != AGENT && (!SHELLS.contains(&tool) || name == COMMAND);
+        let patterns = parameters.iter().filter(|(name, _)| counts(name));
+        let patterns = patterns.map(|(name, value)| (name.clone(), like(tool, value)));
         Self { tool: tool.to_owned(), parameters: patterns.collect() }
     }
 
@@ -43,15 +42,25 @@ impl Rule {
 
     /// Whether it denies a call: also where nobody can tell whether it speaks of it.
     pub fn denies(&self, tool: &str, parameters: &Parameters) -> bool {
-        self.speaks_of(tool, parameters, |glob, value| glob.matches(value) != Match::No)
+        self.speaks_of(tool, parameters, |glob, value| match tool {
+            patch::NAME => {
+                glob.spells(value) || patch::files(value).any(|file| patch::fits(glob, file) != Match::No)
+            }
+            _ => glob.matches(value) != Match::No,
+        })
     }
 
-    /// Whether it lets a call run: what a shell takes apart is never covered by a wildcard.
+    /// Whether it lets a call run: what a shell takes apart is never covered by a wildcard, of a patch all files must be.
     pub fn allows(&self, tool: &str, parameters: &Parameters) -> bool {
-        let shell = SHELLS.contains(&tool);
-        self.speaks_of(tool, parameters, |glob, value| {
-            glob.spells(value) || (glob.matches(value) == Match::Yes && !(shell && has_control_syntax(value)))
-        })
+        let covers = |glob: &Glob, value: &str| match tool {
+            patch::NAME => {
+                let mut files = patch::files(value).peekable();
+                files.peek().is_some() && files.all(|file| patch::fits(glob, file) == Match::Yes)
+            }
+            _ if SHELLS.contains(&tool) && has_control_syntax(value) => false,
+            _ => glob.matches(value) == Match::Yes,
+        };
+        self.speaks_of(tool, parameters, |glob, value| glob.spells(value) || covers(glob, value))
     }
 
     fn speaks_of(&self, tool: &str, parameters: &Parameters, fits: impl Fn(&Glob, &str) -> bool) -> bool {
@@ -59,6 +68,16 @@ impl Rule {
             && self.parameters.iter().all(|(name, pattern)| {
                 parameters.get(name).is_some_and(|value| fits(&Glob::new(pattern), value))
             })
+    }
+}
+
+/// A pattern for values like this one.
+fn like(tool: &str, value: &str) -> String {
+    match value.split_once(' ') {
+        _ if tool == patch::NAME => patch::around(value).unwrap_or_else(|| escaped(value)),
+        // No wildcard goes beyond the end of a line.
+        Some((word, _)) if !value.contains(ends_line) => format!("{} **", escaped(word)),
+        Some(_) | None => escaped(value),
     }
 }
 
