@@ -140,6 +140,23 @@ async fn agents_of_code_have_its_permissions() {
 }
 
 #[tokio::test]
+async fn a_hundred_parts_are_worked_on_by_a_hundred_agents() {
+    let bench = Bench::start().await;
+    let below = coding(&["FINAL(context.length)"]).to_string();
+    let asks = format!(
+        "const parts = Array.from({{length: 100}}, (_, at) => 'x'.repeat(at));
+         const said = await Promise.all(parts.map(part => llm_query('FAKE' + '_LLM' + {}, part)));
+         FINAL(said.reduce((sum, one) => sum + Number(one), 0))",
+        json!(below)
+    );
+    let mut chat = Chat::open(&bench.url(), &asking(&coding(&[&asks]), rlm(json!({"maxDepth": 1})))).await;
+    chat.end().await;
+    assert_eq!(chat.all("harness_start").len(), 101);
+    let answer = chat.all("text").last().map(|text| text["content"].clone());
+    assert_eq!(answer, Some(json!("4950")), "{:?}", chat.all("repl_output").last());
+}
+
+#[tokio::test]
 async fn fifty_megabytes_pass_through_neither_the_model_nor_the_log_nor_the_events() {
     let bench = Bench::start().await;
     let line = "2026-11-22T07:00:00Z INFO request served in 12 ms\n";

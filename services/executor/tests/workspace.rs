@@ -269,7 +269,7 @@ async fn a_session_that_ends_leaves_nothing() {
     let mut world = World::new().await;
     world.bash("touch a").await;
     assert_eq!(world.workspaces().len(), 1);
-    let close = CloseSessionRequest { caller: None, session: "session".to_owned() };
+    let close = CloseSessionRequest { session: "session".to_owned(), ..CloseSessionRequest::default() };
     world.rig.client.close_session(close.clone()).await.unwrap();
     assert_eq!(world.workspaces(), Vec::<PathBuf>::new());
     world.rig.client.close_session(close).await.unwrap();

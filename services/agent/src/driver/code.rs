@@ -29,6 +29,8 @@ pub(super) struct Code {
     allowed: HashMap<QuestionId, Allowed>,
     /// Calls of the model that are not in the run's totals yet.
     flights: Flights,
+    /// Executors are told that interpreters are not needed any more.
+    ending: Vec<AbortOnDropHandle<()>>,
 }
 
 /// Counts the calls of the model that code waits for.
@@ -67,9 +69,26 @@ pub(super) struct Allowed {
 impl Driver {
     /// The interpreter of an agent.
     pub(super) fn interpreter(&mut self, agent: &AgentId) -> Interpreter {
-        let name = format!("{}/{agent}", self.setup.context.run);
+        let name = self.interpreter_name(agent);
         let unknown = || Interpreter::new(name, CodeInput::Gone, true);
         self.code.interpreters.entry(agent.clone()).or_insert_with(unknown).clone()
+    }
+
+    pub(super) fn interpreter_name(&self, agent: &AgentId) -> String {
+        format!("{}/{agent}", self.setup.context.run)
+    }
+
+    /// Ends the interpreter of an agent that has ended before its run.
+    pub(super) fn end_interpreter(&mut self, agent: &AgentId) {
+        if self.setup.start.rlm.is_none() || *agent == AgentId::main() {
+            return;
+        }
+        self.code.interpreters.remove(agent);
+        let name = self.interpreter_name(agent);
+        let (tools, context) = (self.setup.tools.clone(), self.setup.context.clone());
+        let ending = async move { tools.end_interpreter(&name, &context).await };
+        self.code.ending.retain(|task| !task.is_finished());
+        self.code.ending.push(AbortOnDropHandle::new(tokio::spawn(ending.in_current_span())));
     }
 
     /// Has a question of an agent's code answered.
@@ -106,7 +125,7 @@ impl Driver {
         match self.family.ask(agent, &call, &id, &text, &self.setup.start) {
             Some((child, moves)) => {
                 let input = given.map_or_else(|| CodeInput::Text(prompt.into()), |given| given.input);
-                let name = format!("{}/{child}", self.setup.context.run);
+                let name = self.interpreter_name(&child);
                 self.code.interpreters.insert(child, Interpreter::new(name, input, false));
                 self.code.open.insert(id, answerer);
                 moves

@@ -109,9 +109,9 @@ impl Driver {
 
     /// The same where the agent works by code, over this input.
     pub(crate) fn with_input(mut self, input: CodeInput) -> Self {
-        let name = format!("{}/{}", self.setup.context.run, AgentId::main());
-        let interpreter = Interpreter::new(name, input, self.takes_over);
-        self.code.interpreters.insert(AgentId::main(), interpreter);
+        let main = AgentId::main();
+        let interpreter = Interpreter::new(self.interpreter_name(&main), input, self.takes_over);
+        self.code.interpreters.insert(main, interpreter);
         self
     }
 
@@ -331,7 +331,10 @@ impl Driver {
             }
             Effect::AnswerCode { call, question, answer } => self.answer(agent, call, &question, answer),
             Effect::ArmTimer(after) => self.work_of(agent).timer = Some(Instant::now() + after),
-            Effect::Finish => drop(self.work.remove(agent)),
+            Effect::Finish => {
+                self.work.remove(agent);
+                self.end_interpreter(agent);
+            }
         }
         Vec::new()
     }

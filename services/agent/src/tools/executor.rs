@@ -172,6 +172,19 @@ impl Executor {
         close_session(self.members(), context.caller(), &context.session).await;
     }
 
+    /// Tells the executor that has the session that it does not need an interpreter any more. Bounded by its own
+    /// deadline.
+    pub(super) async fn end_interpreter(&self, name: &str, context: &Context) {
+        let home = context.home.instance();
+        let there = self.members().into_iter().filter(|member| member.instance() == home);
+        let request = executor::CloseSessionRequest {
+            caller: Some(context.caller()),
+            session: context.session.clone(),
+            interpreter: name.to_owned(),
+        };
+        close(there, request).await;
+    }
+
     /// Starts a call. It ends with the returned handle, or when that is dropped.
     pub(super) fn run(
         &self,
@@ -201,11 +214,15 @@ pub(super) async fn close_session(
     caller: executor::Caller,
     session: &str,
 ) {
-    let request = executor::CloseSessionRequest { caller: Some(caller), session: session.to_owned() };
+    let (caller, session) = (Some(caller), session.to_owned());
+    close(members, executor::CloseSessionRequest { caller, session, interpreter: String::new() }).await;
+}
+
+async fn close(members: impl IntoIterator<Item = Arc<Member>>, request: executor::CloseSessionRequest) {
     let told = members.into_iter().map(async |member| {
         let request = call::traced(request.clone());
         if let Err(status) = within(ANSWER_TIME, member.client().close_session(request)).await {
-            tracing::warn!(%status, "an executor keeps the files of a session until they are old");
+            tracing::warn!(%status, "an executor keeps what it has of a session until it is old");
         }
     });
     join_all(told).await;

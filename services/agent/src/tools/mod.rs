@@ -306,6 +306,11 @@ impl Tools {
         }
     }
 
+    /// Ends an interpreter of a run that goes on.
+    pub(crate) async fn end_interpreter(&self, name: &str, context: &Context) {
+        self.executors.end_interpreter(name, context).await;
+    }
+
     /// Ends what executors keep for a session of an account that is gone.
     pub(crate) async fn forget(&self, account: &str, session: &str) {
         let caller = wire::executor::Caller { account: account.to_owned(), principal: String::new() };

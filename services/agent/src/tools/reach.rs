@@ -201,6 +201,11 @@ impl Reach {
     pub(super) async fn close_session(&self, context: &Context) {
         join_all(self.executors.values().map(|executor| executor.close_session(context))).await;
     }
+
+    /// Tells the executor that has the session that an interpreter is not needed any more.
+    pub(super) async fn end_interpreter(&self, name: &str, context: &Context) {
+        join_all(self.executors.values().map(|executor| executor.end_interpreter(name, context))).await;
+    }
 }
 
 /// The cluster that arguments name.

@@ -107,7 +107,7 @@ impl Workshop {
 }
 
 fn ended(evaluated: Result<Evaluated, Failed>, printed: &Printed, desk: &Desk<'_>) -> Finished {
-    let lost = matches!(evaluated, Err(Failed::Unknown));
+    let lost = matches!(evaluated, Err(Failed::Unknown | Failed::Full));
     let Evaluated { error, answer } =
         evaluated.unwrap_or_else(|lost| Evaluated { error: Some(lost.to_string()), answer: None });
     let answer = answer.map(|answer| desk.shown(&answer[..answer.floor_char_boundary(ANSWER)]));

@@ -43,7 +43,7 @@ use crate::{
     policy::Effect,
     process::Launcher,
     redact::{Redactor, Suspicion},
-    repl::Interpreters,
+    repl::{Interpreters, Name},
     tools::{Callable, Decision, Profile, RequestHeaders, Settings, UnknownProfile, Work},
     workspace::{self, Session, Workspaces},
 };
@@ -384,8 +384,12 @@ impl ToolExecutor for Service {
         &self,
         request: Request<CloseSessionRequest>,
     ) -> Result<Response<CloseSessionResponse>, Status> {
-        let CloseSessionRequest { caller, session } = request.into_inner();
+        let CloseSessionRequest { caller, session, interpreter } = request.into_inner();
         let session = Session { account: caller.unwrap_or_default().account, id: session };
+        if !interpreter.is_empty() {
+            self.workshop.interpreters.end(&Name { session, own: interpreter });
+            return Ok(Response::new(CloseSessionResponse {}));
+        }
         self.workshop.interpreters.close(&session);
         let workspaces = Arc::clone(&self.workspaces);
         let closed = tokio::task::spawn_blocking(move || workspaces.close(&session)).await;
