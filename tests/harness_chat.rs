@@ -12,6 +12,8 @@ mod bytes;
 mod code;
 #[path = "harness_chat/code_ends.rs"]
 mod code_ends;
+#[path = "harness_chat/code_input.rs"]
+mod code_input;
 #[path = "harness_chat/files.rs"]
 mod files;
 #[path = "harness_chat/grpc.rs"]

@@ -2,7 +2,9 @@
 
 use std::path::{Component, Path};
 
-use domain::{CallId, Document, Effort, Image, Limits, Permission, Rlm, RunId, Subagents, ToolProfile};
+use domain::{
+    CallId, Document, Effort, Image, Limits, Message, Permission, Rlm, Role, RunId, Subagents, ToolProfile,
+};
 use store::Idempotency;
 use tonic::{Status, metadata::MetadataValue};
 use wire::agent::{Caller, ChatRequest, ClientResult, RlmMode, decision};
@@ -27,11 +29,12 @@ pub(super) fn question(request: ChatRequest, config: &Config) -> Result<Question
     let history = request.history.into_iter().enumerate().map(|(at, message)| {
         message.try_into().map_err(|error| Status::invalid_argument(format!("history[{at}]: {error}")))
     });
+    let history = history.collect::<Result<Vec<_>, _>>()?;
     let exec_directory = exec_directory(request.rlm.as_ref())?;
-    let rlm = request.rlm.map(|asked| rlm(asked, &request.question));
+    let rlm = request.rlm.map(|asked| rlm(asked, &request.question, &history));
     let limits = request.limits.unwrap_or_default().within(config.limits);
     Ok(Question {
-        history: history.collect::<Result<_, _>>()?,
+        history,
         text: request.question,
         model: model(request.model, request.caller.as_ref()),
         images: images(request.images)?,
@@ -93,7 +96,8 @@ fn exec_directory(asked: Option<&RlmMode>) -> Result<String, Status> {
     }
 }
 
-fn rlm(asked: RlmMode, question: &str) -> (Rlm, String) {
+/// How code works, and over what: what the user said last, where nothing else is given.
+fn rlm(asked: RlmMode, question: &str, history: &[Message]) -> (Rlm, String) {
     let or = |asked: u32, usual: u32| if asked == 0 { usual } else { asked };
     let rlm = Rlm {
         depth: 0,
@@ -101,7 +105,9 @@ fn rlm(asked: RlmMode, question: &str) -> (Rlm, String) {
         iterations: or(asked.max_iterations, 10).min(MOST_ITERATIONS),
         calls: or(asked.max_model_calls, 200).min(MOST_CALLS),
     };
-    (rlm, if asked.context.is_empty() { question.to_owned() } else { asked.context })
+    let said = history.iter().filter(|message| message.role == Role::User).map(Message::joined_text);
+    let mut texts = [asked.context, question.to_owned()].into_iter().chain(said.rev());
+    (rlm, texts.find(|text| !text.trim().is_empty()).unwrap_or_default())
 }
 
 /// After the last of its code an agent has one more step, to answer. Its code runs one after the other.

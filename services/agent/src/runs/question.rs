@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use domain::{
-    ClientTool, Document, Effort, Image, Labels, Limits, Message, Part, Permissions, Rlm, Subagents,
+    ClientTool, Document, Effort, Image, Labels, Limits, Message, Part, Permissions, Rlm, Role, Subagents,
     ToolProfile,
 };
 use model::UnknownModel;
@@ -74,6 +74,13 @@ pub(crate) struct Question {
 
 impl Question {
     /// What belongs to it beside its text.
+    /// What is asked, and nothing else.
+    pub(super) fn plain(&self) -> Message {
+        let mut parts = self.media();
+        parts.push(Part::Text(self.text.clone()));
+        Message::new(Role::User, parts)
+    }
+
     pub(super) fn media(&self) -> Vec<Part> {
         let images = self.images.iter().cloned().map(Part::Image);
         images.chain(self.documents.iter().cloned().map(Part::Document)).collect()

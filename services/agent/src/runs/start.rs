@@ -270,9 +270,12 @@ fn started(
     let mut messages = question.history.clone();
     if !question.text.is_empty() {
         messages.push(match &question.rlm {
-            Some((_, input)) => Message::text(Role::User, rlm::question(&question.text, &About::of(input))),
+            Some(_) => question.plain(),
             None => prompt.question(&question.text, question.media()),
         });
+    }
+    if let Some((_, input)) = &question.rlm {
+        rlm::tell(&mut messages, &About::of(input));
     }
     // What chooses among several clusters is at none of them.
     let cluster = match (question.cluster.as_str(), equipment.clusters.as_slice()) {
