@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse as _, Response};
 
-use crate::{problem::Problem, robusta, sessions};
+use crate::{harness, problem::Problem, robusta, sessions};
 
 /// An error as clients of a path read it.
 pub(crate) fn refusal(path: &str, problem: Problem) -> Response {
@@ -10,6 +10,8 @@ pub(crate) fn refusal(path: &str, problem: Problem) -> Response {
         robusta::problem(problem)
     } else if sessions::speaks(path) {
         sessions::problem(problem)
+    } else if harness::speaks(path) {
+        harness::problem(problem)
     } else {
         problem.into_response()
     }

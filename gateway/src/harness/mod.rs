@@ -19,7 +19,7 @@ use std::sync::Arc;
 use axum::{
     Extension, Json, Router,
     extract::{Request, State},
-    response::Response,
+    response::{IntoResponse as _, Response},
     routing::{get, post},
 };
 use domain::{Permissions, ToolProfile};
@@ -27,7 +27,10 @@ use grants::Decider;
 use serde::Serialize;
 use wire::agent::ChatRequest;
 
-use crate::{approvals::There, asker::Asker, body, exchange::with_run_id, resume::Again, state::Shared};
+use crate::{
+    approvals::There, asker::Asker, body, exchange::with_run_id, problem::Problem, resume::Again,
+    state::Shared,
+};
 use encode::Encoder;
 use refusal::Refusal;
 
@@ -37,6 +40,16 @@ pub(crate) fn routes() -> Router<Arc<Shared>> {
         .route("/chat", post(chat))
         .route("/chat/relay/{relay}", post(relay::answer))
         .route("/models", get(models))
+}
+
+/// Whether a path is this dialect's.
+pub(crate) fn speaks(path: &str) -> bool {
+    matches!(path, "/chat" | "/models") || path.starts_with("/chat/")
+}
+
+/// An error that was found before this dialect was asked.
+pub(crate) fn problem(problem: Problem) -> Response {
+    Refusal::from(problem).into_response()
 }
 
 /// `POST /chat`: always a stream.

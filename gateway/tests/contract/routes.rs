@@ -56,6 +56,26 @@ async fn what_is_no_route_of_sessions_is_a_problem_of_theirs() {
 }
 
 #[tokio::test]
+async fn what_harness_clients_are_refused_before_a_handler_is_an_error_of_theirs() {
+    let world = world().await;
+    for (request, status, error) in [
+        (world.get("/chat"), 405, "Method Not Allowed"),
+        (world.request(Method::DELETE, "/models"), 405, "Method Not Allowed"),
+        (world.get("/chat/nope"), 404, "Not Found"),
+        (world.get("/chat/relay/x"), 405, "Method Not Allowed"),
+    ] {
+        assert_eq!(reply(request).await, (status, json!({"error": error})));
+    }
+    let config = Config { needs_key: true, ..Config::default() };
+    let closed = World::new(config, Act::Play(plain())).await;
+    for request in [closed.post("/chat", "{}"), closed.post("/chat/relay/x", "{}"), closed.get("/models")] {
+        assert_eq!(reply(request).await, (401, json!({"error": "Invalid or missing API key"})));
+    }
+    let guarded = world.get("/models").header("host", "evil.example");
+    assert_eq!(reply(guarded).await.1["error"].as_str().map(str::is_empty), Some(false));
+}
+
+#[tokio::test]
 async fn bodies_of_unknown_length_are_limited_too() {
     let world = world().await;
     let chunks = futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>("x".repeat(100)));
