@@ -16,20 +16,26 @@ use crate::{problem::Problem, state::Shared};
 /// is closed on a client that is writing takes the answer with it.
 const LINGER: Duration = Duration::from_secs(10);
 const LINGER_FACTOR: usize = 10;
-/// What all bodies may take together, in pieces of this size. What is smaller than a piece is not counted: the number of
-/// connections bounds it.
+/// Room is taken in pieces of this size. What is smaller than a piece is not counted: the number of connections bounds
+/// it.
 const PIECE: usize = 64 << 10;
-const PIECES: usize = 8 << 10;
 
 /// Room for the bodies of all requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Room(Arc<Semaphore>);
 
-impl Default for Room {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(PIECES)))
+impl Room {
+    /// So many bytes.
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self(Arc::new(Semaphore::new((bytes / PIECE).min(Semaphore::MAX_PERMITS))))
     }
 }
+
+/// The room of a body that has become a question, until that is at the agent.
+#[derive(Debug)]
+pub(crate) struct Taken(
+    #[expect(dead_code, reason = "it is there to be dropped")] Option<OwnedSemaphorePermit>,
+);
 
 /// A body. It takes its room until it is dropped.
 #[derive(Debug, Default)]
@@ -42,6 +48,11 @@ impl Body {
     /// Its bytes, for whoever needs them longer than there is room for it.
     pub(crate) fn into_bytes(self) -> Vec<u8> {
         self.bytes
+    }
+
+    /// Its room, which what was made of it takes from now on.
+    pub(crate) fn into_room(self) -> Taken {
+        Taken(self.taken)
     }
 
     fn push(&mut self, chunk: &[u8], room: &Room) -> Result<(), Problem> {
@@ -142,8 +153,8 @@ mod tests {
 
     #[test]
     fn bodies_take_their_room_and_give_it_back() {
-        let room = Room::default();
-        let full = vec![0; PIECE * PIECES];
+        let full = vec![0; 16 * PIECE];
+        let room = Room::new(full.len());
         let mut body = Body::default();
         body.push(&full[1..], &room).unwrap();
         body.push(&full[..PIECE], &room).unwrap();

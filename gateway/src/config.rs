@@ -31,6 +31,8 @@ pub struct Config {
     pub body_limit: usize,
     /// The same for requests that bring a long input for a model that works by code. Default: 60 MiB.
     pub input_limit: usize,
+    /// What all request bodies may take together, in bytes, until their questions are at the agent. Default: 512 MiB.
+    pub body_room: usize,
     /// Time that a request body may take to arrive. Default: 60 s.
     pub body_deadline: Duration,
     /// Time from a question to the end of its answer. Default: 35 min, more than a run may take.
@@ -70,6 +72,7 @@ impl Default for Config {
             passed_headers: Vec::new(),
             body_limit: 20 << 20,
             input_limit: 60 << 20,
+            body_room: 512 << 20,
             body_deadline: Duration::from_secs(60),
             answer_deadline: Duration::from_secs(35 * 60),
             max_answers: 1024,

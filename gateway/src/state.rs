@@ -47,12 +47,13 @@ impl Shared {
         let upstream = Upstream::new(transport.clone());
         let answers = Arc::new(Semaphore::new(config.max_answers.min(Semaphore::MAX_PERMITS)));
         let approvals = config.signing_key.clone().map(Approvals::new);
+        let bodies = body::Room::new(config.body_room);
         Self {
             config,
             upstream,
             approvals,
             answers,
-            bodies: body::Room::default(),
+            bodies,
             readiness: Readiness::default(),
             ending: CancellationToken::new(),
             stopping: CancellationToken::new(),
@@ -61,13 +62,21 @@ impl Shared {
         }
     }
 
-    /// Starts a run for a question.
-    pub(crate) async fn ask(&self, asker: &Asker, mut question: ChatRequest) -> Result<Answer, Problem> {
+    /// Starts a run for a question, which takes the room of its body until the agent has it.
+    pub(crate) async fn ask(
+        &self,
+        asker: &Asker,
+        mut question: ChatRequest,
+        room: body::Taken,
+    ) -> Result<Answer, Problem> {
         question.caller = Some(asker.caller.clone());
         question.request_headers = asker.headers.to_wire();
         let came = if question.idempotency_key.is_empty() { Came::First } else { Came::WithKey };
         // Questions are large, and futures are copied on their way here.
-        self.read(asker, Box::pin(self.upstream.chat(question, self.config.answer_deadline)), came).await
+        let asked = Box::pin(self.upstream.chat(question, self.config.answer_deadline));
+        let answer = self.read(asker, asked, came).await;
+        drop(room);
+        answer
     }
 
     /// Goes on with the answer of a run.

@@ -63,12 +63,12 @@ async fn chat(
     let body = body::read_long_json(request, &shared, shared.config.input_limit).await?;
     let mut chat = request::parse(&body)?;
     again.mark(&route, &body, &mut chat);
-    drop(body);
+    let room = body.into_room();
     let answer = match again.cursor {
         Some(cursor) => shared.attach(&asker, cursor).await?,
         None => {
             permit(&shared, asker.decides(), &mut chat);
-            shared.ask(&asker, chat).await?
+            shared.ask(&asker, chat, room).await?
         }
     };
     let run_id = answer.run_id().to_owned();

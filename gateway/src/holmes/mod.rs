@@ -128,14 +128,14 @@ async fn answer_chat(
     let body = body::read_json(request, shared).await?;
     let Question { stream, mut chat, decided } = parse(&body, streams)?;
     again.mark(&route, &body, &mut chat);
-    drop(body);
+    let room = body.into_room();
     let by = asker.decides();
     if again.cursor.is_none()
         && let Err(nothing) = decided.apply(&mut chat, shared.approvals.as_ref(), by)
     {
         return Ok(refused(&nothing.to_string(), stream));
     }
-    let answer = ask(shared, asker, chat, again).await?;
+    let answer = ask(shared, asker, chat, again, room).await?;
     let run_id = answer.run_id().to_owned();
     let mut encoder = Encoder::new(id.into_string(), shared.approvals.clone());
     let response = if stream {
@@ -165,6 +165,7 @@ pub(crate) async fn ask(
     asker: &Asker,
     mut chat: ChatRequest,
     again: Again,
+    room: body::Taken,
 ) -> Result<Answer, Problem> {
     if let Some(cursor) = again.cursor {
         return shared.attach(asker, cursor).await;
@@ -176,7 +177,7 @@ pub(crate) async fn ask(
             chat.model.clear();
         }
     }
-    shared.ask(asker, chat).await
+    shared.ask(asker, chat, room).await
 }
 
 #[derive(Serialize)]

@@ -73,7 +73,7 @@ async fn chat(
         question.chat.cluster = cluster::choose(&about, &asker, &shared).await?;
         question.decided.apply(&mut question.chat, shared.approvals.as_ref(), asker.decides())?;
     }
-    let answer = holmes::ask(&shared, &asker, question.chat, again).await?;
+    let answer = holmes::ask(&shared, &asker, question.chat, again, body.into_room()).await?;
     let run = answer.run_id().to_owned();
     let mut encoder = Encoder::new(id.into_string(), shared.approvals.clone());
     let response = if question.stream {

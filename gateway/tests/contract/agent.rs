@@ -12,7 +12,7 @@ use domain::{AgentId, Event, EventKind, RunId, Timestamp};
 use futures_util::Stream;
 use tokio::{
     net::TcpListener,
-    sync::{Notify, mpsc},
+    sync::{Barrier, Notify, mpsc},
 };
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, metadata::MetadataMap};
@@ -38,6 +38,8 @@ pub(crate) enum Act {
     Flood(Box<EventKind>, usize),
     /// Refuses.
     Refuse(Status),
+    /// Refuses, once the test has come here twice as well: when the question is there, and when it may be answered.
+    Think(Arc<Barrier>),
 }
 
 /// An event of one of several agents.
@@ -123,7 +125,7 @@ async fn perform(act: Arc<Act>, stage: Stage, stream: mpsc::Sender<Result<agent:
         Act::Tell(told) => (log_of_all(told.clone()), false),
         Act::Hang(kinds) => (log(kinds.clone()), true),
         Act::Flood(kind, times) => (log(vec![(**kind).clone(); *times]), true),
-        Act::Refuse(_) => unreachable!("refused before"),
+        Act::Refuse(_) | Act::Think(_) => unreachable!("refused before"),
     };
     for event in events {
         if stream.send(Ok(event.into())).await.is_err() {
@@ -150,6 +152,11 @@ impl Agent for Stage {
         self.asked.lock().unwrap().push((question, metadata));
         if let Act::Refuse(status) = &*self.act {
             return Err(status.clone());
+        }
+        if let Act::Think(meeting) = &*self.act {
+            meeting.wait().await;
+            meeting.wait().await;
+            return Err(Status::invalid_argument("thought"));
         }
         let (sender, events) = mpsc::channel(1);
         tokio::spawn(perform(Arc::clone(&self.act), self.clone(), sender));

@@ -1,13 +1,16 @@
 //! Routes that are no dialect, and everything that is no route.
 
+use std::sync::Arc;
+
 use gateway::{Config, MetricsText};
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 use serde_json::json;
+use tokio::{sync::Barrier, time::timeout};
 
 use crate::{
     agent::{Act, Stage},
     conversation::plain,
-    world::{World, header, json as reply},
+    world::{DEADLINE, World, header, json as reply},
 };
 
 async fn world() -> World {
@@ -73,6 +76,30 @@ async fn what_harness_clients_are_refused_before_a_handler_is_an_error_of_theirs
     }
     let guarded = world.get("/models").header("host", "evil.example");
     assert_eq!(reply(guarded).await.1["error"].as_str().map(str::is_empty), Some(false));
+}
+
+#[tokio::test]
+async fn a_question_takes_the_room_of_its_body_until_the_agent_has_it() {
+    const MIB: usize = 1 << 20;
+    let meeting = Arc::new(Barrier::new(2));
+    let config = Config { body_room: MIB, ..Config::default() };
+    let world = World::new(config, Act::Think(Arc::clone(&meeting))).await;
+    let text = "x".repeat(MIB / 4 * 3);
+    for (path, body) in [
+        ("/chat", json!({"messages": [{"role": "user", "content": text}]})),
+        ("/api/chat", json!({"ask": text})),
+    ] {
+        let body = body.to_string();
+        let first = async { world.post(path, &body).send().await.unwrap().status() };
+        let second = async {
+            meeting.wait().await;
+            let second = world.post("/chat", &body).send().await.unwrap().status();
+            meeting.wait().await;
+            second
+        };
+        let both = timeout(DEADLINE, async { tokio::join!(first, second) }).await;
+        assert_eq!(both.unwrap(), (StatusCode::BAD_REQUEST, StatusCode::TOO_MANY_REQUESTS), "{path}");
+    }
 }
 
 #[tokio::test]

@@ -75,8 +75,7 @@ async fn answer(
     let body = body::read_json(request, &shared).await?;
     let Asked { mut chat, form, shown } = read(&body)?;
     again.mark(&route, &body, &mut chat);
-    drop(body);
-    let answer = super::ask(&shared, &asker, chat, again).await?;
+    let answer = super::ask(&shared, &asker, chat, again, body.into_room()).await?;
     let run_id = answer.run_id().to_owned();
     let mut encoder = encode::Encoder::new(id.into_string(), None);
     let response = match delivery {
