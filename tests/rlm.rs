@@ -133,6 +133,19 @@ async fn agents_ask_agents_down_to_the_depth() {
             "main: ends final",
         ]
     );
+    let answered: Vec<_> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            Some(Kind::QuestionAnswered(answered)) => Some((event.agent_id.as_str(), answered)),
+            _ => None,
+        })
+        .collect();
+    let [("a1", answered)] = answered[..] else { panic!("{answered:?}") };
+    assert_eq!(
+        (answered.prompt.as_str(), answered.answer.as_str()),
+        ("FAKE_LLM{\"answer\": \"deepest\"}", "deepest")
+    );
+    assert!(answered.context_sha256.is_empty() && !answered.question_id.is_empty(), "{answered:?}");
     let child = events.iter().find(|event| event.agent_id == "a1").unwrap();
     assert_eq!(child.parent_agent_id, "main");
     assert!(bench.requests()[1].contains("`context` has 12 characters"));

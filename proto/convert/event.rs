@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use domain::{
     AgentId, Approval, AssistantMessage, CallId, Ceiling, Closing, CompactionDone, CompactionStarted, Event,
-    EventKind, FailureCode, MessageId, ModelCalled, Permission, Placement, QuestionId, RunId, RunStarted,
-    SessionRecord, Steered, Timestamp, UsageReported,
+    EventKind, FailureCode, MessageId, ModelCalled, Permission, Placement, QuestionAnswered, QuestionId,
+    RunId, RunStarted, SessionRecord, Steered, Timestamp, UsageReported,
 };
 
 use super::{Malformed, non_empty};
@@ -104,6 +104,13 @@ impl From<EventKind> for Kind {
                 usage: Some(report.usage.into()),
                 totals: Some(report.totals.into()),
                 context: Some(report.context.into()),
+            }),
+            EventKind::QuestionAnswered(answered) => Self::QuestionAnswered(wire::QuestionAnswered {
+                call_id: answered.call.as_str().to_owned(),
+                question_id: answered.question.as_str().to_owned(),
+                prompt: answered.prompt,
+                context_sha256: answered.context,
+                answer: answered.answer,
             }),
             EventKind::AssistantMessage(assistant) => Self::AssistantMessage(wire::AssistantMessage {
                 message_id: id(&assistant.id),
@@ -271,6 +278,13 @@ impl TryFrom<Kind> for EventKind {
                 usage: report.usage.unwrap_or_default().into(),
                 totals: report.totals.unwrap_or_default().into(),
                 context: report.context.unwrap_or_default().into(),
+            }),
+            Kind::QuestionAnswered(answered) => Self::QuestionAnswered(QuestionAnswered {
+                call: CallId::new(answered.call_id),
+                question: QuestionId::new(answered.question_id),
+                prompt: answered.prompt,
+                context: answered.context_sha256,
+                answer: answered.answer,
             }),
             Kind::AssistantMessage(assistant) => Self::AssistantMessage(AssistantMessage {
                 id: MessageId::new(assistant.message_id),

@@ -89,6 +89,7 @@ impl Encoder {
             | EventKind::SessionRecord(_)
             | EventKind::AttemptAbandoned { .. }
             | EventKind::AssistantMessage(_)
+            | EventKind::QuestionAnswered(_)
             | EventKind::ClientToolRequested { .. }
             | EventKind::CallResolved { .. }
             | EventKind::CompactionStarted(_)

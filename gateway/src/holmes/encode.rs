@@ -153,6 +153,7 @@ impl Encoder {
             | EventKind::ToolOutput { .. }
             | EventKind::ReplInput { .. }
             | EventKind::ReplProgress { .. }
+            | EventKind::QuestionAnswered(_)
             | EventKind::ReplOutput { .. } => None,
         }
     }

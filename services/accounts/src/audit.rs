@@ -218,6 +218,7 @@ fn what(event: &Event) -> Option<What> {
         | EventKind::TextDelta { .. }
         | EventKind::ThinkingDelta { .. }
         | EventKind::UsageReported(_)
+        | EventKind::QuestionAnswered(_)
         | EventKind::AssistantMessage(_)
         | EventKind::ToolOutput { .. }
         | EventKind::ReplProgress { .. }

@@ -131,6 +131,8 @@ pub enum EventKind {
         /// What came of it.
         output: CodeOutput,
     },
+    /// A model has answered a question of code that no agent works on.
+    QuestionAnswered(QuestionAnswered),
     /// A tool call waits for the client, which runs it.
     ClientToolRequested {
         /// The call.
@@ -407,6 +409,21 @@ pub struct UsageReported {
     pub totals: Totals,
     /// The conversation as it is now.
     pub context: ContextSize,
+}
+
+/// A model has answered a question of code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuestionAnswered {
+    /// The call that the code is.
+    pub call: CallId,
+    /// The question.
+    pub question: QuestionId,
+    /// What was asked.
+    pub prompt: String,
+    /// SHA-256 of the text that was given along with it; empty if there was none.
+    pub context: Vec<u8>,
+    /// What the model said.
+    pub answer: String,
 }
 
 /// The model's message is complete.

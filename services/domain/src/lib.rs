@@ -33,7 +33,8 @@ pub use document::{BadDocument, Document};
 pub use effort::Effort;
 pub use event::{
     AssistantMessage, Closing, CompactionDone, CompactionStarted, Event, EventKind, FailureCode, ModelCalled,
-    RunSetup, RunStarted, SessionRecord, Steered, Subagents, Timestamp, ToolBrief, UsageReported,
+    QuestionAnswered, RunSetup, RunStarted, SessionRecord, Steered, Subagents, Timestamp, ToolBrief,
+    UsageReported,
 };
 pub use id::{AgentId, CallId, LogId, MessageId, QuestionId, RunId};
 pub use image::{BadImage, Image};

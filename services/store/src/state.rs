@@ -38,6 +38,7 @@ fn of(kind: &EventKind) -> Option<State> {
         | EventKind::TextDelta { .. }
         | EventKind::ThinkingDelta { .. }
         | EventKind::UsageReported(_)
+        | EventKind::QuestionAnswered(_)
         | EventKind::AssistantMessage(_)
         | EventKind::ToolStarted { .. }
         | EventKind::ToolOutput { .. }

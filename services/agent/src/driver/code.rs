@@ -3,9 +3,11 @@
 use std::{collections::HashMap, sync::Arc};
 
 use domain::{
-    AgentId, Before, CallId, Command, Input, Message, Move, Permission, QuestionId, Role, ToolCall,
+    AgentId, Before, CallId, Command, Input, Message, Move, Permission, QuestionAnswered, QuestionId, Role,
+    ToolCall,
 };
 use model::Model;
+use store::BlobId;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
@@ -134,8 +136,9 @@ impl Driver {
                 let model = Arc::clone(&self.setup.model);
                 let to = self.inputs.of(agent);
                 let flight = self.code.flights.begin();
-                self.keep(agent, call, async move {
-                    let answer = ask_once(&*model, &prompt, given, flight, &to).await;
+                self.keep(agent, call.clone(), async move {
+                    let answer =
+                        ask_once(&*model, Asks { call, question: id, prompt, given }, flight, &to).await;
                     answerer.give(answer).await;
                 });
                 Vec::new()
@@ -228,17 +231,23 @@ async fn judge(tools: Tools, context: Context, call: CallId, asked: Asked, to: T
     let _ = to.ask(call, Question { id, wants, answerer }).await;
 }
 
-/// One call of a model, in JSON.
-async fn ask_once(
-    model: &dyn Model,
-    prompt: &str,
+/// A question for one call of a model.
+struct Asks {
+    call: CallId,
+    question: QuestionId,
+    prompt: String,
     given: Option<Given>,
-    flight: InFlight,
-    to: &To,
-) -> Result<String, String> {
-    let text = match given {
-        None => prompt.to_owned(),
-        Some(Given { text: Some(text), .. }) => format!("{prompt}\n\n{}", String::from_utf8_lossy(&text)),
+}
+
+/// One call of a model, in JSON.
+async fn ask_once(model: &dyn Model, asks: Asks, flight: InFlight, to: &To) -> Result<String, String> {
+    let Asks { call, question, prompt, given } = asks;
+    let (text, context) = match given {
+        None => (prompt.clone(), Vec::new()),
+        Some(Given { text: Some(text), .. }) => {
+            let digest = BlobId::of(&text).0.to_vec();
+            (format!("{prompt}\n\n{}", String::from_utf8_lossy(&text)), digest)
+        }
         Some(Given { about, .. }) => {
             return Err(format!(
                 "a context of {} characters is too long for one call: ask about pieces of it",
@@ -249,9 +258,12 @@ async fn ask_once(
     let request =
         model::Request { messages: vec![Message::text(Role::User, text)], ..model::Request::default() };
     let reply = reply(model, request).await.map_err(|error| error.to_string())?;
+    let answer = reply.message.joined_text();
+    let json = serde_json::Value::from(answer.as_str()).to_string();
+    let answered = QuestionAnswered { call, question, prompt, context, answer };
     // A run that has ended wants no input.
-    let _ = to.answered(reply.usage, flight).await;
-    Ok(serde_json::Value::from(reply.message.joined_text()).to_string())
+    let _ = to.answered(answered, reply.usage, flight).await;
+    Ok(json)
 }
 
 #[cfg(test)]

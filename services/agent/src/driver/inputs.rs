@@ -1,6 +1,6 @@
 //! What the work of the agents has to tell their machines.
 
-use domain::{AgentId, CallId, Input, Usage};
+use domain::{AgentId, CallId, Input, QuestionAnswered, Usage};
 use tokio::sync::mpsc;
 
 use super::code::InFlight;
@@ -19,7 +19,7 @@ pub(super) enum Heard {
     /// A call is about to go to an executor.
     Placed(CallId, Placing),
     /// A model has answered code; the call is in flight until the machine knows.
-    Answered(Usage, InFlight),
+    Answered(Box<QuestionAnswered>, Usage, InFlight),
 }
 
 /// All inputs of a run.
@@ -79,8 +79,13 @@ impl To {
         self.hear(Heard::Placed(call, placing)).await
     }
 
-    pub(super) async fn answered(&self, usage: Usage, flight: InFlight) -> Result<(), Ended> {
-        self.hear(Heard::Answered(usage, flight)).await
+    pub(super) async fn answered(
+        &self,
+        answered: QuestionAnswered,
+        usage: Usage,
+        flight: InFlight,
+    ) -> Result<(), Ended> {
+        self.hear(Heard::Answered(Box::new(answered), usage, flight)).await
     }
 
     async fn hear(&self, heard: Heard) -> Result<(), Ended> {

@@ -227,7 +227,9 @@ impl Driver {
                 }
                 moves
             }
-            Heard::Answered(usage, _in_flight) => self.family.step(&agent, Input::Asked(usage)),
+            Heard::Answered(answered, usage, _in_flight) => {
+                self.family.step(&agent, Input::QuestionAnswered(*answered, usage))
+            }
             Heard::Input(input) => {
                 if let Input::CodeEnded { call, .. } = &*input {
                     self.work_of(&agent).answering.remove(call);

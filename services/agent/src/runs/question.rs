@@ -73,7 +73,6 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// What belongs to it beside its text.
     /// What is asked, and nothing else.
     pub(super) fn plain(&self) -> Message {
         let mut parts = self.media();
@@ -81,6 +80,7 @@ impl Question {
         Message::new(Role::User, parts)
     }
 
+    /// What belongs to it beside its text.
     pub(super) fn media(&self) -> Vec<Part> {
         let images = self.images.iter().cloned().map(Part::Image);
         images.chain(self.documents.iter().cloned().map(Part::Document)).collect()

@@ -2,7 +2,7 @@
 
 use crate::{
     Before, CallId, CodeOutput, EventKind, FailureCode, Message, MessageId, OutputStream, Permission,
-    Placement, QuestionId, Steered, ToolCall, ToolPlan, ToolResult, Usage,
+    Placement, QuestionAnswered, QuestionId, Steered, ToolCall, ToolPlan, ToolResult, Usage,
 };
 
 /// What a driver tells the machine. What no longer fits is ignored: a late input is not an error.
@@ -77,8 +77,10 @@ pub enum Input {
         /// What came of it.
         output: CodeOutput,
     },
-    /// Code of the agent had a model asked, once.
+    /// A model was asked beside the conversation, once.
     Asked(Usage),
+    /// A model has answered a question of the agent's code.
+    QuestionAnswered(QuestionAnswered, Usage),
     /// Code of the agent wants to run a command, which was judged.
     CommandJudged {
         /// The command, under the id that [`CallId::of_command`] makes.

@@ -1,8 +1,8 @@
 //! Calls that are code of the agent, where it works so.
 
 use crate::{
-    CallId, CodeOutput, Command, Effect, EventKind, Gate, Message, Step, ToolCall, ToolPlan, ToolResult,
-    ToolVerdict, Usage, UsageReported, rlm::fenced_code,
+    CallId, CodeOutput, Command, Effect, EventKind, Gate, Message, QuestionAnswered, Step, ToolCall,
+    ToolPlan, ToolResult, ToolVerdict, Usage, UsageReported, rlm::fenced_code,
 };
 
 use super::{
@@ -146,6 +146,14 @@ impl Run {
                 self.answered(step, answer, FINAL.to_owned(), None);
             }
         }
+    }
+
+    /// A question of code has its answer.
+    pub(super) fn question_answered(&mut self, step: &mut Step, answered: QuestionAnswered, usage: Usage) {
+        if self.outcome().is_none() {
+            self.publish(step, EventKind::QuestionAnswered(answered));
+        }
+        self.asked(step, usage);
     }
 
     /// What code spends is spent by its run.

@@ -63,6 +63,7 @@ impl Run {
             Input::ToolFinished { call, result } => self.tool_finished(&mut step, call, result),
             Input::CodeEnded { call, output } => self.code_ended(&mut step, call, output),
             Input::Asked(usage) => self.asked(&mut step, usage),
+            Input::QuestionAnswered(answered, usage) => self.question_answered(&mut step, answered, usage),
             Input::CommandJudged { command, plan } => self.command_judged(&mut step, command, plan),
             Input::Settled { call, settlement } => self.settled(&mut step, &call, settlement),
             Input::Steered(steered) => self.steered(&mut step, steered),

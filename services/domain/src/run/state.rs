@@ -383,6 +383,7 @@ impl Run {
                 self.recoveries = self.recoveries.saturating_add(u32::from(is_loss));
             }
             EventKind::ThinkingDelta { .. }
+            | EventKind::QuestionAnswered(_)
             | EventKind::SessionRecord(_)
             | EventKind::CompactionFailed { .. }
             | EventKind::Notice { .. } => {}

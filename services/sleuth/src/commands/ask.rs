@@ -152,6 +152,7 @@ async fn follow(mut events: Streaming<agent::Event>, json: bool) -> anyhow::Resu
             | EventKind::TextDelta { .. }
             | EventKind::ThinkingDelta { .. }
             | EventKind::UsageReported(_)
+            | EventKind::QuestionAnswered(_)
             | EventKind::AssistantMessage(_)
             | EventKind::CallApproved { .. }
             | EventKind::CallAllowed { .. }

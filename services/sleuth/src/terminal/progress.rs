@@ -82,6 +82,7 @@ impl Progress {
             | EventKind::TextDelta { .. }
             | EventKind::ThinkingDelta { .. }
             | EventKind::UsageReported(_)
+            | EventKind::QuestionAnswered(_)
             | EventKind::ToolOutput { .. }
             | EventKind::ReplProgress { .. }
             | EventKind::ClientToolRequested { .. }

@@ -28,6 +28,7 @@ pub(super) fn weight(event: &Event) -> usize {
         EventKind::ReplOutput { output, .. } => {
             output.stdout.len() + output.answer.as_ref().map_or(0, String::len)
         }
+        EventKind::QuestionAnswered(answered) => answered.prompt.len() + answered.answer.len(),
         EventKind::Steered(steered) => message_weight(&steered.message),
         EventKind::SessionRecord(record) => record.bytes.len(),
         EventKind::CallPlaced { placement, .. } => placement.executor.len() + placement.instance.len(),

@@ -258,6 +258,7 @@ impl Projection {
             | EventKind::SessionRecord(_)
             | EventKind::ReplInput { .. }
             | EventKind::ReplProgress { .. }
+            | EventKind::QuestionAnswered(_)
             | EventKind::ReplOutput { .. } => {}
         }
         out
