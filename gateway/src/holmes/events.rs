@@ -120,6 +120,12 @@ impl Picture {
 }
 
 impl ToolResult {
+    /// Its first picture in PNG, in base64.
+    pub(crate) fn png(&self) -> Option<&str> {
+        let mut pictures = self.images.iter().flatten();
+        pictures.find(|picture| picture.mime_type == "image/png").map(|picture| picture.data.as_str())
+    }
+
     /// How the call ended, what it returned, and what went wrong.
     pub(crate) fn into_parts(self) -> (&'static str, String, Option<String>) {
         (self.status, self.data, self.error)

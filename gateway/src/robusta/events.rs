@@ -26,11 +26,15 @@ impl Projection {
                 tool_name: start.tool_name,
                 description: start.description,
             }),
-            Event::ToolCallingResult(ended) => json(&ToolCallingResult {
-                tool_call_id: ended.tool_call_id,
-                name: ended.name,
-                result: ended.result.map(Outcome::from),
-            }),
+            Event::ToolCallingResult(ended) => {
+                let (result, result_type) = ended.result.map(outcome).unzip();
+                json(&ToolCallingResult {
+                    tool_call_id: ended.tool_call_id,
+                    name: ended.name,
+                    result,
+                    result_type: result_type.flatten(),
+                })
+            }
             Event::AiMessage(said) => json(&AiMessage { content: said.content? }),
             Event::Notice(said) => json(&AiMessage { content: said.content }),
             Event::TokenCount(count) => {
@@ -76,6 +80,9 @@ struct ToolCallingResult {
     tool_call_id: String,
     name: String,
     result: Option<Outcome>,
+    /// What `data` is, where it is no text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result_type: Option<&'static str>,
 }
 
 /// What a tool returned, or what went wrong.
@@ -88,10 +95,14 @@ struct Outcome {
     error: Option<String>,
 }
 
-impl From<ToolResult> for Outcome {
-    fn from(result: ToolResult) -> Self {
-        let (status, data, error) = result.into_parts();
-        Self { status, data: error.is_none().then_some(data), error }
+/// What this dialect has of a result: a picture in the place of the text about it. It knows PNG alone.
+fn outcome(result: ToolResult) -> (Outcome, Option<&'static str>) {
+    let png = result.png().map(str::to_owned);
+    let result_type = png.is_some().then_some("png");
+    let (status, text, error) = result.into_parts();
+    match error {
+        None => (Outcome { status, data: Some(png.unwrap_or(text)), error }, result_type),
+        Some(_) => (Outcome { status, data: None, error }, None),
     }
 }
 

@@ -17,11 +17,11 @@ use tokio::{
 use tokio_stream::wrappers::{ReceiverStream, TcpListenerStream};
 use tonic::{Request, Response, Status, metadata::MetadataMap};
 use wire::agent::{
-    self, CancelRunRequest, CancelRunResponse, ChatRequest, DecideOutcome, DecideRequest, DecideResponse,
-    GetReadinessRequest, GetReadinessResponse, GetRunRequest, GetRunResponse, ListClustersRequest,
-    ListClustersResponse, ListModelsRequest, ListModelsResponse, ListRunsRequest, ListRunsResponse,
-    ListToolsRequest, ListToolsResponse, ModelInfo, RunInfo, RunState, SteerRequest, SteerResponse, Totals,
-    WatchRequest,
+    self, CancelRunRequest, CancelRunResponse, ChatRequest, ClusterInfo, DecideOutcome, DecideRequest,
+    DecideResponse, GetReadinessRequest, GetReadinessResponse, GetRunRequest, GetRunResponse,
+    ListClustersRequest, ListClustersResponse, ListModelsRequest, ListModelsResponse, ListRunsRequest,
+    ListRunsResponse, ListToolsRequest, ListToolsResponse, ModelInfo, RunInfo, RunState, SteerRequest,
+    SteerResponse, Totals, WatchRequest,
     agent_server::{Agent, AgentServer},
 };
 
@@ -243,7 +243,8 @@ impl Agent for Stage {
         &self,
         _: Request<ListClustersRequest>,
     ) -> Result<Response<ListClustersResponse>, Status> {
-        Ok(Response::new(ListClustersResponse::default()))
+        let clusters = vec![ClusterInfo { name: "prod".to_owned(), ..ClusterInfo::default() }];
+        Ok(Response::new(ListClustersResponse { clusters }))
     }
 
     async fn get_readiness(

@@ -12,6 +12,7 @@ mod harness;
 mod harness_relay;
 mod older;
 mod resume;
+mod robusta;
 mod routes;
 mod sessions;
 mod sizes;
