@@ -48,10 +48,11 @@ async fn always_counts_for_patches_of_the_same_folder_and_for_agents() {
     let agent = |number: u32| call("agent", json!({"task": format!("part {number}:\nsay what it is")}));
     let script = json!({"steps": [
         [add("notes/a.txt")], [add("notes/old/b.txt")], [add("c.txt")], [add("keys/d.txt")],
-        [agent(1)], [agent(2)],
+        [add("logs/e.txt")], [agent(1)], [agent(2)],
     ]});
-    let deny = json!([{"tool": "patch", "params": {"patch": "keys/**"}, "reason": "not those"}]);
-    let mut chat = bench.open(&script, Some(json!({"deny": deny}))).await;
+    let rule = |files: &str| json!({"tool": "patch", "params": {"patch": files}, "reason": "not those"});
+    let permissions = json!({"allowlist": [rule("logs/*")], "deny": [rule("keys/**")]});
+    let mut chat = bench.open(&script, Some(permissions)).await;
     let mut asked = Vec::new();
     while let Some(relay) = chat.until("relay").await {
         asked.push(relay["params"].to_string());
@@ -65,8 +66,8 @@ async fn always_counts_for_patches_of_the_same_folder_and_for_agents() {
         assert!(asked.contains(of), "{asked}");
     }
     let outputs = chat.outputs();
-    let added = [&outputs[0]["context"], &outputs[1]["context"]];
-    assert_eq!(added, [&json!("Added notes/a.txt"), &json!("Added notes/old/b.txt")]);
+    let added = [0, 1, 4].map(|at| outputs[at]["context"].as_str().unwrap());
+    assert_eq!(added, ["Added notes/a.txt", "Added notes/old/b.txt", "Added logs/e.txt"]);
     let denied = [outputs[2], outputs[3]].map(|output| (&output["status"], &output["reason"]));
     assert_eq!(denied, [(&json!("denied"), &json!("no")), (&json!("denied"), &json!("not those"))]);
     assert_eq!(chat.all("harness_start").len(), 3, "both agents ran");
