@@ -2,6 +2,7 @@
 //!
 //! Out of the domain nothing can fail. Into it, what the contract requires is checked.
 
+mod audit;
 mod conversation;
 mod event;
 mod permissions;
@@ -10,6 +11,7 @@ mod setup;
 mod tool;
 mod usage;
 
+pub use audit::AuditReader;
 pub use event::{time, timestamp};
 pub use permissions::parameters;
 

@@ -39,6 +39,8 @@ async fn a_trail_is_narrowed_down_by_command_as_over_http() {
     let named = all.iter().find(|entry| time(entry) == middle).unwrap()["time"].as_str().unwrap();
     let (by, until) = (format!("principal={limited}"), format!("until={named}"));
     let (since, run) = (format!("since={named}"), format!("run_id={}", runs[0]));
+    let newest_of_victim = format!("runs=1&principal={}", world.victim_id);
+    let before = format!("before={}", runs[1]);
     let kind = |kinds: &'static [&'static str]| -> Wanted<'_> {
         Box::new(move |entry| kinds.contains(&entry["kind"].as_str().unwrap()))
     };
@@ -46,6 +48,12 @@ async fn a_trail_is_narrowed_down_by_command_as_over_http() {
         (vec![], "", Box::new(|_| true)),
         (vec!["--by", limited], &by, Box::new(|entry| entry["principal"] == limited)),
         (vec!["--run", &runs[0]], &run, Box::new(|entry| entry["run_id"] == runs[0])),
+        (
+            vec!["--runs", "1", "--by", &world.victim_id],
+            &newest_of_victim,
+            Box::new(|entry| entry["run_id"] == runs[0]),
+        ),
+        (vec!["--before", &runs[1]], &before, Box::new(|entry| entry["run_id"] != runs[1])),
         (vec!["--runs", "1"], "runs=1", Box::new(|entry| entry["run_id"] == runs[1])),
         (vec!["--kind", "waits"], "kinds=waits", kind(&["waits"])),
         (vec!["--kind", "asked", "--kind", "ended"], "kinds=asked,ended", kind(&["asked", "ended"])),
@@ -76,4 +84,6 @@ async fn a_trail_is_narrowed_down_by_command_as_over_http() {
     assert!(!of_rival.is_empty() && of_rival.iter().all(|entry| entry["run_id"] == runs[2]), "{of_rival:?}");
     assert_eq!(world.get_as_admin("/api/admin/audit?kinds=nonsense").await, 400);
     assert_eq!(world.get_as_admin("/api/admin/audit?since=yesterday").await, 400);
+    let of_another = format!("/api/admin/audit?account=acme&before={}", runs[2]);
+    assert_eq!(world.get_as_admin(&of_another).await, 404);
 }

@@ -179,6 +179,7 @@ struct Which {
     account: String,
     runs: u32,
     run_id: String,
+    before: String,
     principal: String,
     cluster: String,
     /// Names, separated by commas.
@@ -279,19 +280,21 @@ async fn rotate_key(
     Ok(Json(KeyJson::new(made.key.unwrap_or_default(), Some(made.secret))))
 }
 
-/// `GET /api/admin/audit?account=ID&runs=N&run_id=ID&principal=ID&cluster=NAME&kinds=A,B&since=TIME&until=TIME`: one
-/// JSON object a line, as they are read from the logs. Only an administrator sees other accounts than their own.
+/// `GET /api/admin/audit?account=ID&runs=N&before=ID&run_id=ID&principal=ID&cluster=NAME&kinds=A,B&since=TIME&until=TIME`:
+/// one JSON object a line, as they are read from the logs. Only an administrator sees other accounts than their own.
 async fn audit(
     State(shared): State<Arc<Shared>>,
     Extension(asker): Extension<Asker>,
     which: Result<Query<Which>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let Which { account, runs, run_id, principal, cluster, kinds, since, until } = query(which)?;
+    let Which { account, runs, run_id, before, principal, cluster, kinds, since, until } = query(which)?;
+    let before_run_id = before;
     let kinds = kinds.split(',').filter(|kind| !kind.is_empty()).map(str::to_owned).collect();
     let (since, until) = (time(since)?, time(until)?);
     let may_choose = asker.scopes.allow(Scope::Admin) && !account.is_empty();
     let account = if may_choose { account } else { asker.caller.account };
-    let asked = AuditRequest { account, runs, run_id, principal, cluster, kinds, since, until };
+    let asked =
+        AuditRequest { account, runs, run_id, before_run_id, principal, cluster, kinds, since, until };
     let trail = request(asked, shared.config.answer_deadline);
     let entries = within(shared.upstream.accounts().audit(trail)).await?.into_inner();
     let lines = entries.map(|entry| entry.map(|entry| entry::line(&entry)));

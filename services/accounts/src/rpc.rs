@@ -149,8 +149,17 @@ impl Accounts for Service {
         let own = request.extensions().get::<Caller>().map(|caller| caller.account.clone());
         let may_see_all =
             request.extensions().get::<Scopes>().is_none_or(|scopes| scopes.allow(Scope::Admin));
-        let AuditRequest { account, runs, run_id, principal, cluster, kinds, since, until } =
-            request.into_inner();
+        let AuditRequest {
+            account,
+            runs,
+            run_id: of,
+            before_run_id: before,
+            principal,
+            cluster,
+            kinds,
+            since,
+            until,
+        } = request.into_inner();
         let (since, until) = (since.map(convert::time).transpose()?, until.map(convert::time).transpose()?);
         if let Some(unknown) = kinds.iter().find(|kind| !wire::AUDIT_KINDS.contains(&kind.as_str())) {
             let known = wire::AUDIT_KINDS.join(", ");
@@ -161,11 +170,11 @@ impl Accounts for Service {
             Some(own) if account.is_empty() || !may_see_all => own,
             Some(_) | None => convert::named(account),
         };
-        let limit = match runs {
+        let runs = match runs {
             0 => 100,
             runs => runs.min(1000),
         };
-        let trail = audit::trail(self.registry.store.clone(), account, limit, run_id, filter).await?;
-        Ok(Response::new(trail))
+        let wanted = audit::Wanted { account, runs, of, before, filter };
+        Ok(Response::new(audit::trail(self.registry.store.clone(), wanted).await?))
     }
 }

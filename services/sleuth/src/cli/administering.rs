@@ -144,12 +144,15 @@ pub(crate) struct Audit {
     /// The account.
     #[arg(long, default_value = "default", value_name = "ID")]
     pub(crate) account: String,
-    /// Runs to show, newest first.
+    /// Runs to show that have something of it, newest first: 1000 at most.
     #[arg(long, default_value_t = 20, value_name = "N")]
     pub(crate) runs: u32,
-    /// Show only this run.
+    /// Show only this run, or those of this session.
     #[arg(long, value_name = "ID")]
     pub(crate) run: Option<String>,
+    /// Show only runs that began before this one.
+    #[arg(long, default_value = "", value_name = "ID")]
+    pub(crate) before: String,
     /// Show only what was asked for with this key, by its id.
     #[arg(long, default_value = "", value_name = "ID")]
     pub(crate) by: String,

@@ -22,6 +22,7 @@ pub(super) async fn run(context: super::Context, flags: Audit) -> anyhow::Result
         cluster: flags.cluster,
         kinds: flags.kinds,
         since: time(flags.since).context("--since: write a time as 2030-01-31T12:00:00Z")?,
+        before_run_id: flags.before,
         until: time(flags.until).context("--until: write a time as 2030-01-31T12:00:00Z")?,
     };
     let mut entries = client.audit(request).await?.into_inner();
