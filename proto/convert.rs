@@ -11,7 +11,7 @@ mod setup;
 mod tool;
 mod usage;
 
-pub use audit::AuditReader;
+pub use audit::{AuditReader, kept_trail};
 pub use event::{time, timestamp};
 pub use permissions::parameters;
 

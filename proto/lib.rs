@@ -37,7 +37,7 @@ mod convert;
 mod names;
 mod transport;
 
-pub use convert::{AuditReader, Malformed, parameters, time, timestamp};
+pub use convert::{AuditReader, Malformed, kept_trail, parameters, time, timestamp};
 pub use generated::{
     account::v1 as account, agent::v1 as agent, cluster::v1 as cluster, executor::v1 as executor,
     session::v1 as session,

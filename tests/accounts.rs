@@ -10,6 +10,8 @@ mod budgets;
 mod clusters;
 #[path = "accounts/code.rs"]
 mod code;
+#[path = "accounts/deletion.rs"]
+mod deletion;
 #[path = "accounts/doors.rs"]
 mod doors;
 #[path = "accounts/objects.rs"]

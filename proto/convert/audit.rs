@@ -11,6 +11,11 @@ use crate::{
     executor::{Grant, SignedGrant},
 };
 
+/// The log that has the trail of a run that was deleted.
+pub fn kept_trail(run: &str) -> String {
+    format!("trail_{run}")
+}
+
 /// Makes the entries of an audit trail of the events of a run, in their order.
 #[derive(Debug, Default)]
 pub struct AuditReader {

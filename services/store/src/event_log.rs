@@ -109,6 +109,8 @@ pub enum Kind {
     Agent,
     /// An image that was sent ahead. It has no events.
     Image,
+    /// What is kept for auditors of a run that was deleted. It has no events.
+    Trail,
 }
 
 /// What makes a repeated request the same request. It is remembered for as long as the log is.

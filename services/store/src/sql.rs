@@ -50,6 +50,7 @@ pub(crate) fn of_kind(kind: Kind) -> i16 {
         Kind::Session => 1,
         Kind::Agent => AGENT,
         Kind::Image => 3,
+        Kind::Trail => 4,
     }
 }
 
@@ -59,6 +60,7 @@ pub(crate) fn kind(code: i16) -> Option<Kind> {
         1 => Kind::Session,
         AGENT => Kind::Agent,
         3 => Kind::Image,
+        4 => Kind::Trail,
         _ => return None,
     })
 }

@@ -9,6 +9,7 @@
 //! * `standing`: what people have allowed for later calls
 //! * `post`: what is said to a session
 //! * `read`, `wanted`, `prompts`: its events, as readers get them, which of them, with what the model was told
+//! * `trail`: what stays of a session that is deleted
 //! * `ids`, `words`, `failure`: names, messages, errors
 
 mod actor;
@@ -22,6 +23,7 @@ mod prompts;
 pub(crate) mod read;
 mod record;
 mod standing;
+mod trail;
 mod turn;
 pub(crate) mod wanted;
 mod words;
@@ -68,6 +70,7 @@ fn named(kind: Kind) -> &'static str {
         Kind::Session => "Session",
         Kind::Agent => "Agent",
         Kind::Image => "Image",
+        Kind::Trail => "Trail",
     }
 }
 
@@ -214,7 +217,8 @@ impl Sessions {
         }
     }
 
-    /// Deletes a session with its runs and its files, and stops what it does, though whoever wants that leaves.
+    /// Deletes a session with its runs and its files, and stops what it does, though whoever wants that leaves. What
+    /// auditors read of it stays.
     pub(crate) async fn delete(self: &Arc<Self>, id: &str, account: &str) -> Result<(), Error> {
         let entry = self.find(id, account).await?;
         let sessions = Arc::clone(self);
@@ -247,7 +251,7 @@ impl Sessions {
         };
         forget_files().await;
         for run in &runs {
-            store.delete(&LogId::from(run)).await?;
+            self.delete_run(run, &meta.account).await?;
         }
         store.delete(&log).await?;
         // A run that did not hear of it at once may have written more.
@@ -261,6 +265,13 @@ impl Sessions {
             Some(found) => self.runs.cancel(found, "the session was deleted".to_owned()).await,
             None => Ok(()),
         }
+    }
+
+    /// Deletes a run that was stopped, but for its trail.
+    async fn delete_run(&self, run: &RunId, account: &str) -> Result<(), store::Error> {
+        self.keep_trail(run, account).await?;
+        self.store().delete(&LogId::from(run)).await?;
+        Ok(())
     }
 
     /// Whether whoever may reach only these clusters may see a session: it reaches no others.

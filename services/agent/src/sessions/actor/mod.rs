@@ -118,7 +118,7 @@ impl Actor {
                 let run = self.turn.as_ref().filter(|turn| turn.runs > 0).and_then(|turn| turn.run.as_ref());
                 if let Some(run) = run.filter(|_| is_deleted) {
                     self.sessions.stop(run, &self.account).await?;
-                    self.sessions.store().delete(&LogId::from(run)).await?;
+                    self.sessions.delete_run(run, &self.account).await?;
                 }
                 Err(error)
             }
