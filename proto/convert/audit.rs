@@ -90,17 +90,18 @@ fn what(event: &Event) -> Option<What> {
         EventKind::Steered(steered) => {
             What::Asked(entry::Asked { question: steered.message.joined_text(), ..entry::Asked::default() })
         }
-        EventKind::ToolStarted { call, description, .. } => What::Began(entry::Began {
+        EventKind::ToolStarted { call, description, by, .. } => What::Began(entry::Began {
             call_id: call.id.to_string(),
             tool: call.name.clone(),
             description: description.clone(),
             arguments_json: call.arguments.clone(),
+            by: by.clone().unwrap_or_default(),
         }),
         EventKind::ReplInput { call, .. } => What::Began(entry::Began {
             call_id: call.id.to_string(),
             tool: call.name.clone(),
-            description: String::new(),
             arguments_json: call.arguments.clone(),
+            ..entry::Began::default()
         }),
         EventKind::ApprovalRequested { call, approval } => What::Waits(entry::Waits {
             call_id: call.to_string(),

@@ -117,13 +117,14 @@ impl From<EventKind> for Kind {
                 message: Some(assistant.message.into()),
                 finish_reason: assistant.finish_reason,
             }),
-            EventKind::ToolStarted { call, description, toolset, cluster, gate } => {
+            EventKind::ToolStarted { call, description, toolset, cluster, gate, by } => {
                 Self::ToolStarted(wire::ToolStarted {
                     call: Some(call.into()),
                     description,
                     toolset: toolset.unwrap_or_default(),
                     cluster: cluster.unwrap_or_default(),
                     gate: wire::ToolGate::from(gate).into(),
+                    allowed_by: by.unwrap_or_default(),
                 })
             }
             EventKind::ToolOutput { call, stream, text } => Self::ToolOutput(wire::ToolOutput {
@@ -293,6 +294,7 @@ impl TryFrom<Kind> for EventKind {
             }),
             Kind::ToolStarted(started) => Self::ToolStarted {
                 gate: started.gate().into(),
+                by: non_empty(started.allowed_by),
                 call: started.call.ok_or(Malformed("a started tool call is empty"))?.try_into()?,
                 description: started.description,
                 toolset: non_empty(started.toolset),

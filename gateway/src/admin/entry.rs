@@ -28,6 +28,7 @@ enum Happened<'a> {
         tool: &'a str,
         description: &'a str,
         arguments: &'a str,
+        by: &'a str,
     },
     Waits {
         call_id: &'a str,
@@ -82,6 +83,7 @@ fn happened(what: Option<&What>) -> Happened<'_> {
             tool: &began.tool,
             description: &began.description,
             arguments: &began.arguments_json,
+            by: &began.by,
         },
         Some(What::Waits(waits)) => Happened::Waits {
             call_id: &waits.call_id,

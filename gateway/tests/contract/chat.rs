@@ -229,6 +229,7 @@ async fn what_agents_below_have_used_is_counted_and_nothing_else_of_them_is_told
         toolset: None,
         cluster: None,
         gate: Gate::Open,
+        by: None,
     };
     let kinds = vec![
         at("main", started(Vec::new())),

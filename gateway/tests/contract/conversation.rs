@@ -66,6 +66,7 @@ pub(crate) fn tool_started(call: ToolCall, description: &str, toolset: Option<&s
         toolset: toolset.map(str::to_owned),
         cluster: None,
         gate: Gate::Open,
+        by: None,
     }
 }
 

@@ -49,7 +49,7 @@ fn counted() -> EventKind {
 }
 
 fn starts(call: ToolCall, gate: Gate) -> EventKind {
-    EventKind::ToolStarted { call, description: String::new(), toolset: None, cluster: None, gate }
+    EventKind::ToolStarted { call, description: String::new(), toolset: None, cluster: None, gate, by: None }
 }
 
 fn ends(call: &str, result: ToolResult) -> EventKind {

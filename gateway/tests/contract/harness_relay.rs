@@ -35,6 +35,7 @@ async fn world_with(calls: &[&str], prefixes: &[&str]) -> World {
             toolset: None,
             cluster: None,
             gate: Gate::Waits,
+            by: None,
         });
         kinds.push(EventKind::ApprovalRequested { call: CallId::new(*id), approval });
     }

@@ -193,6 +193,7 @@ async fn cuts_and_runbooks_of_the_run_are_named() {
         toolset: None,
         cluster: None,
         gate: Gate::Open,
+        by: None,
     };
     let ends = EventKind::ToolFinished { call: fetch.id, result };
     let mut begun = started(Vec::new());

@@ -160,6 +160,7 @@ async fn a_reader_that_stops_reading_holds_nothing_up_and_is_dropped() {
         toolset: None,
         cluster: None,
         gate: Gate::Open,
+        by: None,
     };
     let most = 20_000;
     let config = Config { stalled_reader: Duration::from_millis(500), ..Config::default() };

@@ -84,6 +84,8 @@ pub enum EventKind {
         cluster: Option<String>,
         /// Whether it runs.
         gate: Gate,
+        /// Whose standing permissions let it run; `None` if it needs none.
+        by: Option<String>,
     },
     /// A call is given to an executor, which may have it from now on. Of several, the last one counts.
     CallPlaced {

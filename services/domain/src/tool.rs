@@ -18,6 +18,8 @@ pub struct ToolPlan {
     pub toolset: Option<String>,
     /// The cluster whose executors would run it; `None` where no executor does.
     pub cluster: Option<String>,
+    /// Whose standing permissions let it run; `None` if it needs none.
+    pub by: Option<String>,
     /// Whether it may run.
     pub verdict: ToolVerdict,
 }
@@ -26,7 +28,7 @@ impl ToolPlan {
     /// What an agent says of a call that no executor has to do with.
     pub fn own(call: &ToolCall, description: String, toolset: Option<&str>, verdict: ToolVerdict) -> Self {
         let (call, toolset) = (call.id.clone(), toolset.map(str::to_owned));
-        Self { call, description, toolset, cluster: None, verdict }
+        Self { call, description, toolset, cluster: None, by: None, verdict }
     }
 }
 

@@ -124,7 +124,7 @@ impl Executor {
         };
         let refused = |reason: String| {
             let (call, description, verdict) = (call.id.clone(), String::new(), ToolVerdict::Refuse(reason));
-            Judged::harmless(ToolPlan { call, description, toolset: None, cluster: None, verdict })
+            Judged::harmless(ToolPlan { call, description, toolset: None, cluster: None, by: None, verdict })
         };
         let wish =
             Wish { near: context.files(), tool: Some((context.profile, &call.name)), ..Wish::default() };
@@ -133,9 +133,10 @@ impl Executor {
                 let mut answer = answer.into_inner();
                 let description = std::mem::take(&mut answer.description);
                 let toolset = Some(std::mem::take(&mut answer.toolset)).filter(|toolset| !toolset.is_empty());
+                let by = Some(std::mem::take(&mut answer.allowed_by)).filter(|by| !by.is_empty());
                 let (verdict, facts) = judgement(answer);
                 let call = call.id.clone();
-                Judged { plan: ToolPlan { call, description, toolset, cluster: None, verdict }, facts }
+                Judged { plan: ToolPlan { call, description, toolset, cluster: None, by, verdict }, facts }
             }
             Err(status) if status.code() == Code::NotFound => {
                 refused(format!("Failed to find tool {}", call.name))

@@ -143,7 +143,7 @@ mod tests {
         };
         let (description, toolset) = (String::new(), None);
         Judged {
-            plan: ToolPlan { call: call.id.clone(), description, toolset, cluster: None, verdict },
+            plan: ToolPlan { call: call.id.clone(), description, toolset, cluster: None, by: None, verdict },
             facts,
         }
     }
@@ -153,7 +153,14 @@ mod tests {
     }
 
     fn started(call: ToolCall, gate: Gate) -> EventKind {
-        EventKind::ToolStarted { call, description: String::new(), toolset: None, cluster: None, gate }
+        EventKind::ToolStarted {
+            call,
+            description: String::new(),
+            toolset: None,
+            cluster: None,
+            gate,
+            by: None,
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ impl Run {
                 toolset: plan.and_then(|plan| plan.toolset.clone()),
                 cluster: plan.and_then(|plan| plan.cluster.clone()),
                 gate,
+                by: plan.and_then(|plan| plan.by.clone()).filter(|_| gate == Gate::Open),
             },
             Some(_) => EventKind::ReplInput { call, iteration: self.tool_calls.saturating_add(1) },
         }
@@ -80,9 +81,10 @@ impl Run {
         }
         let refused = self.command_refused(&plan.verdict);
         let gate = Self::gate(Some(&plan), refused.is_some());
-        let ToolPlan { description, cluster, verdict, .. } = plan;
+        let ToolPlan { description, cluster, by, verdict, .. } = plan;
+        let by = by.filter(|_| gate == Gate::Open);
         let (id, toolset) = (command.id.clone(), Some(REPL.to_owned()));
-        self.publish(step, EventKind::ToolStarted { call: command, description, toolset, cluster, gate });
+        self.publish(step, EventKind::ToolStarted { call: command, description, toolset, cluster, gate, by });
         match (refused, verdict) {
             (Some(why), _) => {
                 step.effects.push(answer(&why));

@@ -163,7 +163,7 @@ impl Workshop {
 
     async fn judged(&self, execution: &Execution, order: &Order) -> Finished {
         let judged = self.judge.judge(&order.tool, &order.arguments, &order.key.account, &order.standing);
-        let Judged { plan, target } = match judged.await {
+        let Judged { plan, target, .. } = match judged.await {
             Ok(judged) => judged,
             Err(Busy) => return never_ran(&order.tool.name, Stop::Queued(PLAN_TIME)),
         };

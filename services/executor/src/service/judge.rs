@@ -63,6 +63,8 @@ pub(super) struct Judged {
     pub(super) plan: Plan,
     /// What it would touch.
     pub(super) target: String,
+    /// Whose standing permissions let it run.
+    pub(super) allowed_by: String,
 }
 
 impl Judge {
@@ -94,12 +96,22 @@ impl Judge {
         let (lifts, headers) = (self.lifts, standing.headers.clone());
         let judged = self.bench.run(PLAN_TIME, move || {
             let target = targets.of(&own);
-            let saved = permission::standing(&grants, &session, &own, &target, &keys, now());
+            let given = permission::standing(&grants, &session, &own, &target, &keys, now());
             let site = Site { session, ..settings.site.clone() };
-            let settings = Settings { saved, site, headers, ..(*settings).clone() };
-            let plan = settings.saved.lift(own.plan(&settings, &arguments), &own.name, &arguments);
-            let plan = if lifts.allow(plan.effect) { plan } else { unlifted(&own, settings, &arguments) };
-            Judged { plan, target }
+            let settings = Settings { site, headers, ..(*settings).clone() };
+            let with = |saved: Saved| {
+                let settings = Settings { saved, ..settings.clone() };
+                settings.saved.lift(own.plan(&settings, &arguments), &own.name, &arguments)
+            };
+            let runs = |plan: &Plan| matches!(plan.decision, Decision::Allow(_));
+            let plan = with(given.all());
+            if !lifts.allow(plan.effect) {
+                let plan = unlifted(&own, settings, &arguments);
+                return Judged { plan, target, allowed_by: String::new() };
+            }
+            let allowed_by =
+                if runs(&plan) { given.needed(|saved| runs(&with(saved))) } else { String::new() };
+            Judged { plan, target, allowed_by }
         });
         match judged.await {
             Ok(judged) => Ok(judged),
@@ -113,6 +125,7 @@ impl Judge {
                     ),
                 },
                 target: String::new(),
+                allowed_by: String::new(),
             }),
         }
     }

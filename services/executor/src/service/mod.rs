@@ -275,7 +275,8 @@ impl ToolExecutor for Service {
         let judge = &self.workshop.judge;
         let arguments = own_arguments(judge, &request.cluster, &request.arguments_json)?;
         let judged = judge.judge(&tool, &arguments, &account, &standing).await;
-        let Judged { plan, target } = judged.map_err(|Busy| busy("too many calls are being judged"))?;
+        let Judged { plan, target, allowed_by } =
+            judged.map_err(|Busy| busy("too many calls are being judged"))?;
         let (verdict, reason, prefixes, work) = match plan.decision {
             Decision::Allow(work) => (Verdict::Allow, String::new(), Vec::new(), Some(work)),
             Decision::Ask(ask) => {
@@ -296,6 +297,7 @@ impl ToolExecutor for Service {
             toolset: tool.toolset().to_owned(),
             command: visible(&self.shown(command)),
             target,
+            allowed_by,
         }))
     }
 

@@ -1,5 +1,7 @@
 //! What persons have allowed: grants, and whether they cover a call.
 
+use std::collections::BTreeMap;
+
 use domain::Rule;
 use grants::KeyRing;
 use wire::executor::{ExactScope, Grant, ParameterPatterns, StandingScope, grant::Scope};
@@ -106,7 +108,8 @@ fn covers(scope: &ExactScope, call: &Call<'_>) -> Result<(), Void> {
     Ok(())
 }
 
-/// What the standing grants of a session allow a tool there. Those that do not count are named in the log.
+/// What the standing grants of a session allow a tool there, by who gave them. Those that do not count are named in the
+/// log.
 pub(super) fn standing(
     signed: &[impl AsRef<[u8]>],
     session: &Session,
@@ -114,23 +117,56 @@ pub(super) fn standing(
     target: &str,
     keys: &KeyRing,
     now: i64,
-) -> Saved {
-    let mut saved = Saved::default();
+) -> Given {
+    let mut given = Given::default();
     for grant in signed.iter().rev().take(MOST_STANDING) {
         match grants::verify(keys, grant.as_ref(), now) {
             Err(error) => tracing::info!(%error, "a standing grant does not count"),
             Ok(grant) if !is_same(&grant.account, &session.account) => {
                 tracing::info!("a standing grant belongs to another account");
             }
-            Ok(Grant { scope: Some(Scope::Standing(scope)), .. }) if scope.session == session.id => {
+            Ok(Grant { scope: Some(Scope::Standing(scope)), principal, .. })
+                if scope.session == session.id =>
+            {
                 if scope.tool == tool.name && is_there(&scope, tool, target) {
-                    add(&mut saved, scope);
+                    add(given.0.entry(principal).or_default(), scope);
                 }
             }
             Ok(_) => tracing::info!("a standing grant belongs to another session"),
         }
     }
-    saved
+    given
+}
+
+/// What persons allow, by who they are.
+#[derive(Debug, Default)]
+pub(super) struct Given(BTreeMap<String, Saved>);
+
+impl Given {
+    /// All of it.
+    pub(super) fn all(&self) -> Saved {
+        let mut all = Saved::default();
+        for Saved { commands, whole, rules } in self.0.values().cloned() {
+            all.commands.extend(commands);
+            all.whole |= whole;
+            all.rules.extend(rules);
+        }
+        all
+    }
+
+    /// Whose permissions it takes, of as few as will do, separated by commas. Empty if it takes none.
+    pub(super) fn needed(mut self, allows: impl Fn(Saved) -> bool) -> String {
+        if self.0.is_empty() || allows(Saved::default()) {
+            return String::new();
+        }
+        for principal in self.0.keys().cloned().collect::<Vec<_>>() {
+            let Some(saved) = self.0.remove(&principal) else { continue };
+            if !allows(self.all()) {
+                self.0.insert(principal, saved);
+            }
+        }
+        self.0.into_keys().collect::<Vec<_>>().join(", ")
+    }
 }
 
 fn is_there(scope: &StandingScope, tool: &Callable, target: &str) -> bool {

@@ -49,7 +49,8 @@ fn as_line(entry: &AuditEntry) -> String {
             }
         }
         Some(What::Began(began)) => {
-            format!("began {} {}: {}", began.call_id, began.tool, one_line(&began.description))
+            let by = if began.by.is_empty() { String::new() } else { format!(" (allowed by {})", began.by) };
+            format!("began {} {}: {}{by}", began.call_id, began.tool, one_line(&began.description))
         }
         Some(What::Waits(waits)) => {
             format!(
@@ -95,7 +96,7 @@ fn as_json(entry: &AuditEntry) -> serde_json::Value {
             "began",
             serde_json::json!({
                 "call_id": began.call_id, "tool": began.tool, "description": began.description,
-                "arguments": began.arguments_json,
+                "arguments": began.arguments_json, "by": began.by,
             }),
         ),
         Some(What::Waits(waits)) => (

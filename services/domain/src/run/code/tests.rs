@@ -59,6 +59,7 @@ impl Bench {
             description,
             toolset,
             cluster: None,
+            by: None,
             verdict: ToolVerdict::Allow,
         };
         bench.give(Input::Planned(vec![plan]));
@@ -87,7 +88,8 @@ impl Bench {
 
     fn judged(&mut self, command: ToolCall, verdict: ToolVerdict) -> Step {
         let call = command.id.clone();
-        let plan = ToolPlan { call, description: "mkdir x".into(), toolset: None, cluster: None, verdict };
+        let plan =
+            ToolPlan { call, description: "mkdir x".into(), toolset: None, cluster: None, by: None, verdict };
         self.give(Input::CommandJudged { command, plan })
     }
 

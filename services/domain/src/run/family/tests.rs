@@ -176,7 +176,14 @@ fn plan(call: &ToolCall, dice: u8) -> ToolPlan {
         dice if dice.is_multiple_of(5) && call.name != "agent" => ToolVerdict::AskClient,
         _ => ToolVerdict::Allow,
     };
-    ToolPlan { call: call.id.clone(), description: String::new(), toolset: None, cluster: None, verdict }
+    ToolPlan {
+        call: call.id.clone(),
+        description: String::new(),
+        toolset: None,
+        cluster: None,
+        by: None,
+        verdict,
+    }
 }
 
 proptest! {

@@ -276,7 +276,14 @@ pub(super) fn plan(call: &ToolCall, dice: u8) -> ToolPlan {
         dice if dice.is_multiple_of(11) => ToolVerdict::AskPerson(approval()),
         _ => ToolVerdict::Allow,
     };
-    ToolPlan { call: call.id.clone(), description: "d".into(), toolset: None, cluster: None, verdict }
+    ToolPlan {
+        call: call.id.clone(),
+        description: "d".into(),
+        toolset: None,
+        cluster: None,
+        by: None,
+        verdict,
+    }
 }
 
 pub(super) fn approval() -> Approval {
