@@ -123,6 +123,28 @@ async fn of_changes_at_the_same_time_each_counts() {
 }
 
 #[tokio::test]
+async fn a_model_call_tells_of_its_provider() {
+    let bench = Bench::start().await;
+    let session = bench.sessions.create(&json!({})).await.unwrap();
+    let mut stream = bench.sessions.watch(&session, "after_sequence=0").await.unwrap();
+    let fails = json!({ "fail_times": 2, "status": 503, "retry_after": 5, "answer": "at last" });
+    bench.sessions.say(&session, &script(&fails)).await.unwrap();
+    let frames = until(&mut stream, "session.idled").await.unwrap();
+    let metadata = &find(&frames, "llm.generation").unwrap()["metadata"];
+    assert_eq!(metadata["response_id"], "chatcmpl-scripted", "{metadata}");
+    assert_eq!(metadata["retry"]["attempts"], 2, "{metadata}");
+    assert!(metadata["retry"]["total_wait_ms"].is_u64(), "{metadata}");
+    let (_, models) = bench.sessions.get("/models").await.unwrap();
+    let asked = &find(&frames, "reason.started").unwrap()["metadata"];
+    let mut models = models["data"].as_array().unwrap().iter();
+    let model = models.find(|model| model["id"] == asked["model_id"]).unwrap();
+    assert_eq!((&model["provider_name"], &model["provider_type"]), (&json!("openai"), &json!("openai")));
+    assert!(asked["provider_id"].is_string() && asked["provider_id"] == model["provider_id"], "{asked}");
+    let usage = &find(&frames, "session.idled").unwrap()["usage"];
+    assert_eq!(usage["effective_cost_usd"], usage["estimated_cost_usd"], "{usage}");
+}
+
+#[tokio::test]
 async fn an_image_is_sent_ahead_and_seen_by_the_model() {
     let bench = Bench::start().await;
     let picture = b"\x89PNG\r\n\x1a\nnot much of a picture".to_vec();

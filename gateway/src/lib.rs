@@ -10,6 +10,7 @@
 //! * `body`, `problem`, `dialect`: JSON bodies in, JSON errors out, in the words of whose path it is
 //! * `passing`: headers that go along with a question
 //! * `upstream`: the agent; `following`: a run, from whichever agent has it
+//! * `patience`: how long an agent is looked for that goes on with what a lost one did
 //! * `approvals`: what people decide, signed
 //! * `resume`: requests that come again
 //! * `answer`, `sse`: one run as a stream of frames; a dialect says which

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use domain::{
     AgentId, Approval, AssistantMessage, CallId, Ceiling, Closing, CompactionDone, CompactionStarted, Event,
-    EventKind, FailureCode, MessageId, ModelCalled, Permission, Placement, QuestionAnswered, QuestionId,
-    RunId, RunStarted, SessionRecord, Steered, Timestamp, UsageReported,
+    EventKind, Exchange, FailureCode, MessageId, ModelCalled, Permission, Placement, QuestionAnswered,
+    QuestionId, RunId, RunStarted, SessionRecord, Steered, Timestamp, UsageReported,
 };
 
 use super::{Malformed, non_empty};
@@ -116,6 +116,9 @@ impl From<EventKind> for Kind {
                 message_id: id(&assistant.id),
                 message: Some(assistant.message.into()),
                 finish_reason: assistant.finish_reason,
+                response_id: assistant.exchange.response.unwrap_or_default(),
+                retries: assistant.exchange.retries,
+                retry_wait_ms: u64::try_from(assistant.exchange.waited.as_millis()).unwrap_or(u64::MAX),
             }),
             EventKind::ToolStarted { call, description, toolset, cluster, gate, by } => {
                 Self::ToolStarted(wire::ToolStarted {
@@ -291,6 +294,11 @@ impl TryFrom<Kind> for EventKind {
                 id: MessageId::new(assistant.message_id),
                 message: assistant.message.ok_or(Malformed("an assistant message is empty"))?.try_into()?,
                 finish_reason: assistant.finish_reason,
+                exchange: Box::new(Exchange {
+                    response: non_empty(assistant.response_id),
+                    retries: assistant.retries,
+                    waited: Duration::from_millis(assistant.retry_wait_ms),
+                }),
             }),
             Kind::ToolStarted(started) => Self::ToolStarted {
                 gate: started.gate().into(),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use wire::session::{
     Budget, Event, LlmGeneration, SessionTask, TaskMessage, ToolCompleted, TurnCompleted, VoiceTranscript,
-    capability_usage, event::Data, llm_generation,
+    capability_usage, context_compacted, event::Data, llm_generation,
 };
 
 use super::{
@@ -27,6 +27,7 @@ pub(super) fn event(event: Event) -> Value {
         .with("session_id", event.session_id)
         .with("context", parts::context(event.context.unwrap_or_default()))
         .with("data", data)
+        .json("metadata", event.metadata_json)
         .with("sequence", event.sequence)
         .list("tags", tags.unwrap_or_default(), Value::String)
         .into()
@@ -120,7 +121,8 @@ fn data(data: Data) -> Object {
             .with("messages_after", it.messages_after)
             .with("duration_ms", it.duration_ms)
             .may("tokens_before", it.tokens_before)
-            .may("tokens_after", it.tokens_after),
+            .may("tokens_after", it.tokens_after)
+            .list("steps", it.steps, compacted),
         Data::FileWritten(it) => object
             .with("path", it.path)
             .with("operation", it.operation)
@@ -293,7 +295,11 @@ fn generation(it: LlmGeneration) -> Object {
         .may("duration_ms", it.duration_ms)
         .may("time_to_first_token_ms", it.time_to_first_token_ms)
         .may("error", it.error)
-        .list("finish_reasons", it.finish_reasons, Value::String);
+        .list("finish_reasons", it.finish_reasons, Value::String)
+        .may("response_id", it.response_id)
+        .may("retry", it.retry.map(retry))
+        .may("compaction", it.compaction.map(compaction))
+        .json("request_options", it.request_options_json);
     Object::default()
         .with("messages", all(it.messages, |message| parts::message(message).into()))
         .list("tools", it.tools, offered)
@@ -301,10 +307,33 @@ fn generation(it: LlmGeneration) -> Object {
         .with("metadata", metadata)
 }
 
+fn retry(it: llm_generation::Retry) -> Value {
+    Object::default().with("attempts", it.attempts).with("total_wait_ms", it.total_wait_ms).into()
+}
+
+fn compaction(it: llm_generation::Compaction) -> Value {
+    Object::default()
+        .with("compacted", it.compacted)
+        .may("input_tokens_before", it.input_tokens_before)
+        .may("input_tokens_after", it.input_tokens_after)
+        .may("duration_ms", it.duration_ms)
+        .into()
+}
+
+fn compacted(it: context_compacted::Step) -> Value {
+    Object::default()
+        .with("strategy", it.strategy)
+        .with("messages_after", it.messages_after)
+        .with("duration_ms", it.duration_ms)
+        .into()
+}
+
 fn offered(tool: llm_generation::Tool) -> Value {
     Object::default()
         .with("name", tool.name)
         .with("description", tool.description)
+        .may("display_name", tool.display_name)
+        .may("category", tool.category)
         .text("capability_id", tool.toolset.clone())
         .text("capability_name", tool.toolset)
         .into()
@@ -362,5 +391,7 @@ fn transcript(it: VoiceTranscript) -> Object {
         .may("phase", it.phase)
 }
 
+#[cfg(test)]
+mod fields;
 #[cfg(test)]
 mod tests;

@@ -89,11 +89,17 @@ pub(super) fn usage(usage: Usage) -> Value {
         .may("cache_read_tokens", usage.cache_read_tokens)
         .may("cache_creation_tokens", usage.cache_creation_tokens)
         .may("estimated_cost_usd", usage.estimated_cost_usd)
+        .may("actual_cost_usd", usage.actual_cost_usd)
+        .may("effective_cost_usd", usage.effective_cost_usd)
         .into()
 }
 
-pub(super) fn model(ModelMetadata { model }: ModelMetadata) -> Value {
-    Object::default().with("model_id", ids::model(&model)).with("model", model).into()
+pub(super) fn model(ModelMetadata { model, provider }: ModelMetadata) -> Value {
+    Object::default()
+        .with("model_id", ids::model(&model))
+        .with("model", model)
+        .may("provider_id", provider.map(|provider| ids::provider(&provider)))
+        .into()
 }
 
 pub(super) fn tool_call(call: ToolCall) -> Object {

@@ -35,7 +35,12 @@ pub(crate) fn finished(answer: &str) -> EventKind {
 
 pub(crate) fn said(message: Message) -> EventKind {
     let id = MessageId::new("msg_1_1");
-    EventKind::AssistantMessage(AssistantMessage { id, message, finish_reason: "stop".to_owned() })
+    EventKind::AssistantMessage(AssistantMessage {
+        id,
+        message,
+        finish_reason: "stop".to_owned(),
+        exchange: Box::default(),
+    })
 }
 
 /// A question and its answer.

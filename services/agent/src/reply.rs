@@ -13,7 +13,7 @@ pub(crate) async fn reply(model: &dyn Model, request: Request) -> Result<Reply, 
             Delta::Text(_) | Delta::Thinking(_) => {}
             Delta::Done(reply) => {
                 telemetry::model_replied(&model.info().name, reply.usage);
-                return Ok(reply);
+                return Ok(*reply);
             }
         }
     }

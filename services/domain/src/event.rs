@@ -437,6 +437,19 @@ pub struct AssistantMessage {
     pub message: Message,
     /// The provider's reason to stop, such as `stop` or `tool_calls`.
     pub finish_reason: String,
+    /// How it was had.
+    pub exchange: Box<Exchange>,
+}
+
+/// How a reply was had of a model's provider.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Exchange {
+    /// The provider's id of it, if it gave one.
+    pub response: Option<String>,
+    /// How often the provider was asked in vain before.
+    pub retries: u32,
+    /// The pauses before these.
+    pub waited: Duration,
 }
 
 /// Why a run failed.

@@ -32,9 +32,9 @@ pub mod tokens;
 pub use document::{BadDocument, Document};
 pub use effort::Effort;
 pub use event::{
-    AssistantMessage, Closing, CompactionDone, CompactionStarted, Event, EventKind, FailureCode, ModelCalled,
-    QuestionAnswered, RunSetup, RunStarted, SessionRecord, Steered, Subagents, Timestamp, ToolBrief,
-    UsageReported,
+    AssistantMessage, Closing, CompactionDone, CompactionStarted, Event, EventKind, Exchange, FailureCode,
+    ModelCalled, QuestionAnswered, RunSetup, RunStarted, SessionRecord, Steered, Subagents, Timestamp,
+    ToolBrief, UsageReported,
 };
 pub use id::{AgentId, CallId, LogId, MessageId, QuestionId, RunId};
 pub use image::{BadImage, Image};

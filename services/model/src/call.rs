@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::Usage;
+use domain::{Exchange, Usage};
 use reqwest::Response;
 use tokio::time::{Instant, timeout_at};
 
@@ -12,6 +12,7 @@ use crate::{
     endpoint::{Endpoint, cause},
     failure::Failure,
     gate::Permit,
+    retry::Vain,
     sse::{Decoder, TooLong},
 };
 
@@ -31,6 +32,8 @@ pub(crate) struct Call {
     draft: Draft,
     context: Option<Context>,
     deadline: Instant,
+    /// What was asked in vain before.
+    vain: Vain,
     _permit: Permit,
 }
 
@@ -49,6 +52,7 @@ impl Call {
         response: Response,
         context: Context,
         deadline: Instant,
+        vain: Vain,
         permit: Permit,
     ) -> Result<Self, Failure> {
         let kind = response.headers().get(http::header::CONTENT_TYPE);
@@ -62,6 +66,7 @@ impl Call {
             draft: Draft::default(),
             context: Some(context),
             deadline,
+            vain,
             _permit: permit,
         };
         while call.draft.deltas.is_empty() && !call.draft.ended {
@@ -93,7 +98,9 @@ impl Call {
         let mut reply = std::mem::take(&mut self.draft).into_reply(context)?;
         self.draft.ended = true;
         reply.usage = Usage { cost_usd: self.endpoint.prices.cost(&reply.usage), ..reply.usage };
-        Ok(Delta::Done(reply))
+        let Vain { failures: retries, waited } = self.vain;
+        reply.exchange = Exchange { retries, waited, ..reply.exchange };
+        Ok(Delta::Done(Box::new(reply)))
     }
 
     /// Takes the next bytes. What fails after the reply is whole does not matter.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use domain::{CallId, Message, Part, Role, Thinking, ToolCall, Usage, tokens};
+use domain::{CallId, Exchange, Message, Part, Role, Thinking, ToolCall, Usage, tokens};
 use serde_json::{Value, json};
 
 use crate::{Delta, Reply, Request, failure::Failure};
@@ -23,6 +23,8 @@ pub(crate) struct Draft {
     pub(crate) ended: bool,
     /// Tokens as the provider counts them.
     pub(crate) usage: Option<Usage>,
+    /// The provider's id of the reply.
+    pub(crate) id: Option<String>,
     parts: Vec<Part>,
     calls: Vec<DraftCall>,
 }
@@ -149,7 +151,8 @@ impl Draft {
             completion: tokens::of_message(&message),
             ..Usage::default()
         });
-        Ok(Reply { message, usage, finish_reason })
+        let exchange = Exchange { response: self.id, ..Exchange::default() };
+        Ok(Reply { message, usage, finish_reason, exchange })
     }
 }
 

@@ -48,9 +48,10 @@ impl Remote {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let permit = self.gate.enter(settings.rate_limit_wait.min(left)).await?;
+            let vain = backoff.vain();
             let attempt = async {
                 let response = self.endpoint.send(body.clone(), deadline).await?;
-                Call::start(self.endpoint.clone(), response, context.clone(), deadline, permit).await
+                Call::start(self.endpoint.clone(), response, context.clone(), deadline, vain, permit).await
             };
             let failure = match Box::pin(attempt).await {
                 Ok(call) => return Ok(call),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::{Effort, Message, ToolCall, Usage};
+use domain::{Effort, Exchange, Message, ToolCall, Usage};
 
 /// A tool on offer.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub enum Delta {
     /// More thinking.
     Thinking(String),
     /// The whole reply; nothing follows.
-    Done(Reply),
+    Done(Box<Reply>),
 }
 
 /// A whole reply.
@@ -52,6 +52,8 @@ pub struct Reply {
     pub usage: Usage,
     /// The provider's reason to stop in OpenAI's words: `stop`, `tool_calls`, `length`, `content_filter`.
     pub finish_reason: String,
+    /// How it was had.
+    pub exchange: Exchange,
 }
 
 impl Reply {

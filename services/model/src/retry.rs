@@ -11,34 +11,49 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Backoff<'a> {
     settings: &'a Settings,
-    failures: u32,
-    waited: Duration,
+    vain: Vain,
+}
+
+/// What was asked in vain.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Vain {
+    /// How often.
+    pub(crate) failures: u32,
+    /// The pauses after that.
+    pub(crate) waited: Duration,
 }
 
 impl<'a> Backoff<'a> {
     pub(crate) fn new(settings: &'a Settings) -> Self {
-        Self { settings, failures: 0, waited: Duration::ZERO }
+        Self { settings, vain: Vain::default() }
+    }
+
+    /// What was asked in vain so far.
+    pub(crate) fn vain(&self) -> Vain {
+        self.vain
     }
 
     /// How long to wait after this failure; `None` means to give up.
     pub(crate) fn pause(&mut self, failure: &Failure) -> Option<Duration> {
-        self.failures += 1;
+        self.vain.failures += 1;
         let pause = match failure.again {
             Again::Never => return None,
             Again::After(wait) => wait,
             Again::Soon => jittered(self.exponential()),
         };
         let rate_limited = matches!(failure.error, Error::RateLimited { .. });
-        let waited = self.waited.checked_add(pause)?;
-        if (!rate_limited && self.failures >= self.settings.tries) || waited > self.settings.rate_limit_wait {
+        let waited = self.vain.waited.checked_add(pause)?;
+        if (!rate_limited && self.vain.failures >= self.settings.tries)
+            || waited > self.settings.rate_limit_wait
+        {
             return None;
         }
-        self.waited = waited;
+        self.vain.waited = waited;
         Some(pause)
     }
 
     fn exponential(&self) -> Duration {
-        let doublings = (self.failures - 1).min(16);
+        let doublings = (self.vain.failures - 1).min(16);
         self.settings.first_pause.saturating_mul(1 << doublings).min(self.settings.longest_pause)
     }
 }

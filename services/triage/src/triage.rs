@@ -1,6 +1,6 @@
 //! The investigator as a model: a request in; tool calls or the answer out.
 
-use domain::{CallId, Message, Role, ToolCall, Usage, tokens};
+use domain::{CallId, Exchange, Message, Role, ToolCall, Usage, tokens};
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use model::{Delta, Deltas, Error, Info, Model, Reply, Request};
 use serde_json::Value;
@@ -59,7 +59,7 @@ impl Model for Triage {
         async move {
             let reply = reply(&request);
             let pieces = pieces(&reply.message.joined_text());
-            let deltas = pieces.into_iter().map(Delta::Text).chain([Delta::Done(reply)]).map(Ok);
+            let deltas = pieces.into_iter().map(Delta::Text).chain([Delta::Done(Box::new(reply))]).map(Ok);
             Ok(stream::iter(deltas).boxed())
         }
         .boxed()
@@ -77,7 +77,7 @@ fn reply(request: &Request) -> Reply {
     let prompt =
         tokens::of_text(&request.system) + request.messages.iter().map(tokens::of_message).sum::<u64>();
     let usage = Usage { prompt, completion: tokens::of_message(&message), ..Usage::default() };
-    Reply { message, usage, finish_reason: finish_reason.to_owned() }
+    Reply { message, usage, finish_reason: finish_reason.to_owned(), exchange: Exchange::default() }
 }
 
 enum Next {

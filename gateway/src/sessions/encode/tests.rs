@@ -91,7 +91,10 @@ fn failure() -> Failure {
 }
 
 fn model() -> (ModelMetadata, Value) {
-    (ModelMetadata { model: s("gpt") }, json!({ "model": "gpt", "model_id": ids::model("gpt") }))
+    (
+        ModelMetadata { model: s("gpt"), provider: None },
+        json!({ "model": "gpt", "model_id": ids::model("gpt") }),
+    )
 }
 
 fn messages() -> Vec<(Data, Value)> {
@@ -459,7 +462,7 @@ fn rest() -> Vec<(Data, Value)> {
 }
 
 #[test]
-fn every_type_has_exactly_its_fields() {
+fn every_type_is_written_like_this() {
     let all = [messages(), turns(), reasoning(), tools(), rest()].concat();
     let mut seen = BTreeSet::new();
     for (data, expected) in all {
@@ -472,6 +475,7 @@ fn every_type_has_exactly_its_fields() {
             time: Some(TIME),
             session_id: s("session_1"),
             context: Some(context),
+            metadata_json: None,
             data: Some(data),
         };
         // What was tagged by its author is found by its tags.

@@ -20,8 +20,8 @@ pub(super) async fn ask(
         Ok(reply) => {
             telemetry::model_replied(&model.info().name, reply.usage);
             let in_form = form.is_none_or(|form| form.fits(&reply.message.joined_text()));
-            let model::Reply { message: said, usage, finish_reason } = reply;
-            let reply = ModelReply { message: said, usage, finish_reason, in_form };
+            let model::Reply { message: said, usage, finish_reason, exchange } = reply;
+            let reply = ModelReply { message: said, usage, finish_reason, in_form, exchange };
             Input::ModelReplied { message, reply }
         }
         Err(error) => Input::ModelFailed { message, code: code(&error), text: error.to_string() },
@@ -41,7 +41,7 @@ async fn relay(
         let input = match delta? {
             Delta::Text(text) => Input::TextDelta { message: message.clone(), text },
             Delta::Thinking(text) => Input::ThinkingDelta { message: message.clone(), text },
-            Delta::Done(reply) => return Ok(reply),
+            Delta::Done(reply) => return Ok(*reply),
         };
         if to.send(input).await.is_err() {
             break;

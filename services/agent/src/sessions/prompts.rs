@@ -75,7 +75,12 @@ impl Prompts {
             messages.map(|(at, message)| words::told(&format!("{log}/{at}"), seen.time, message)).collect();
         if !seen.closing {
             let offered = seen.offered.iter().cloned();
-            let told = |ToolBrief { name, description, toolset }| Tool { name, description, toolset };
+            let told = |ToolBrief { name, description, toolset }| Tool {
+                name,
+                description,
+                toolset,
+                ..Tool::default()
+            };
             generation.tools = offered.map(told).collect();
         }
         self.0 = Some(seen);

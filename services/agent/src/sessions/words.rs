@@ -36,7 +36,9 @@ pub(super) fn usage(usage: domain::Usage) -> Usage {
 
 /// The tokens of a run.
 pub(super) fn totals(totals: Totals) -> Usage {
-    counted(totals.prompt, totals.completion, totals.cached, totals.cache_creation, totals.cost_usd)
+    let counted =
+        counted(totals.prompt, totals.completion, totals.cached, totals.cache_creation, totals.cost_usd);
+    Usage { effective_cost_usd: counted.estimated_cost_usd, ..counted }
 }
 
 fn counted(
@@ -53,6 +55,7 @@ fn counted(
         cache_read_tokens: cached,
         cache_creation_tokens: cache_creation,
         estimated_cost_usd: (cost_usd > 0.0).then_some(cost_usd),
+        ..Usage::default()
     }
 }
 
@@ -72,6 +75,8 @@ pub(super) fn sum(left: Usage, right: Usage) -> Usage {
         cache_read_tokens: either(left.cache_read_tokens, right.cache_read_tokens),
         cache_creation_tokens: either(left.cache_creation_tokens, right.cache_creation_tokens),
         estimated_cost_usd: cost,
+        actual_cost_usd: None,
+        effective_cost_usd: cost,
     }
 }
 

@@ -1,8 +1,8 @@
 //! What goes into the machine and what comes out.
 
 use crate::{
-    Before, CallId, CodeOutput, EventKind, FailureCode, Message, MessageId, OutputStream, Permission,
-    Placement, QuestionAnswered, QuestionId, Steered, ToolCall, ToolPlan, ToolResult, Usage,
+    Before, CallId, CodeOutput, EventKind, Exchange, FailureCode, Message, MessageId, OutputStream,
+    Permission, Placement, QuestionAnswered, QuestionId, Steered, ToolCall, ToolPlan, ToolResult, Usage,
 };
 
 /// What a driver tells the machine. What no longer fits is ignored: a late input is not an error.
@@ -139,6 +139,8 @@ pub struct ModelReply {
     pub finish_reason: String,
     /// Whether its text has the form that was asked for, if one was.
     pub in_form: bool,
+    /// How it was had.
+    pub exchange: Exchange,
 }
 
 /// What the driver must do, in order, after it has published the events of the same [`Step`].

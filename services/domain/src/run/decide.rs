@@ -147,7 +147,7 @@ impl Run {
         if called.message != id {
             return;
         }
-        let ModelReply { mut message, usage, mut finish_reason, in_form } = reply;
+        let ModelReply { mut message, usage, mut finish_reason, in_form, exchange } = reply;
         let (number, attempt, closing) = (called.step, called.attempt, called.closing);
         if closing.is_some() {
             // Calls that nobody offered would stay without results, and providers refuse such a history.
@@ -172,7 +172,8 @@ impl Run {
                 answer = text::found_nothing_to_say(&finish_reason, self.tool_calls);
             }
         }
-        let assistant = AssistantMessage { id, message, finish_reason: finish_reason.clone() };
+        let exchange = Box::new(exchange);
+        let assistant = AssistantMessage { id, message, finish_reason: finish_reason.clone(), exchange };
         self.publish(step, EventKind::AssistantMessage(assistant));
         if calls.is_empty() {
             self.answered(step, answer, finish_reason, closing);
@@ -430,7 +431,8 @@ impl Run {
         let reason = Ceiling::WallTime.name().to_owned();
         let message = Message::text(Role::Assistant, &answer);
         step.effects.push(Effect::StopModel);
-        let assistant = AssistantMessage { id, message, finish_reason: reason.clone() };
+        let exchange = Box::default();
+        let assistant = AssistantMessage { id, message, finish_reason: reason.clone(), exchange };
         self.publish(step, EventKind::AssistantMessage(assistant));
         self.end(step, EventKind::RunFinished { answer, reason });
     }

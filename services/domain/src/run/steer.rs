@@ -58,6 +58,7 @@ mod tests {
             usage: Usage::default(),
             finish_reason: "stop".into(),
             in_form: true,
+            exchange: Exchange::default(),
         };
         Input::ModelReplied { message: message.clone(), reply }
     }

@@ -40,6 +40,7 @@ enum Event {
 
 #[derive(Deserialize)]
 struct Message {
+    id: Option<String>,
     #[serde(default)]
     content: Vec<Block>,
     stop_reason: Option<String>,
@@ -109,7 +110,10 @@ pub(super) fn read(data: &str, draft: &mut Draft) -> Result<(), Failure> {
         Failure::malformed(format!("the model provider sent what is no event of a message: {error}"))
     })?;
     match event {
-        Event::MessageStart { message } => count(message.usage, draft),
+        Event::MessageStart { message } => {
+            draft.id = message.id;
+            count(message.usage, draft);
+        }
         Event::ContentBlockStart { index, content_block } => begin(index, content_block, draft),
         Event::ContentBlockDelta { index, delta } => extend(index, delta, draft),
         Event::MessageDelta { delta, usage } => {
@@ -118,6 +122,7 @@ pub(super) fn read(data: &str, draft: &mut Draft) -> Result<(), Failure> {
         }
         Event::MessageStop => draft.ended = true,
         Event::Message(message) => {
+            draft.id = message.id;
             (0..).zip(message.content).for_each(|(index, block)| begin(index, block, draft));
             stop(message.stop_reason, draft);
             count(message.usage, draft);

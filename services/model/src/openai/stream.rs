@@ -11,6 +11,8 @@ use crate::{
 
 #[derive(Deserialize)]
 struct Chunk {
+    /// A text, where servers do as they should.
+    id: Option<Value>,
     choices: Option<Vec<Choice>>,
     usage: Option<Counts>,
     error: Option<Value>,
@@ -86,6 +88,9 @@ pub(super) fn read(data: &str, draft: &mut Draft) -> Result<(), Failure> {
     })?;
     if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
         return Err(Failure::from_event(&error));
+    }
+    if let Some(id) = chunk.id.as_ref().and_then(Value::as_str).filter(|id| !id.is_empty()) {
+        draft.id.get_or_insert_with(|| id.to_owned());
     }
     for choice in chunk.choices.into_iter().flatten() {
         if let Some(piece) = choice.delta.or(choice.message) {

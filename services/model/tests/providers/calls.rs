@@ -62,7 +62,7 @@ pub(crate) async fn answer(model: &dyn Model, request: Request) -> Result<(Strin
             Delta::Thinking(piece) => thinking += &piece,
             Delta::Done(reply) => {
                 assert!(deltas.next().await.is_none(), "nothing follows a reply");
-                return Ok((text, thinking, reply));
+                return Ok((text, thinking, *reply));
             }
         }
     }

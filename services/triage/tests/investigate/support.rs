@@ -61,7 +61,7 @@ pub(crate) fn call(request: Request) -> Reply {
                 Delta::Thinking(_) => {}
                 Delta::Done(reply) => {
                     assert_eq!(text, reply.message.joined_text());
-                    return reply;
+                    return *reply;
                 }
             }
         }

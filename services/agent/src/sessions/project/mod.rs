@@ -11,11 +11,14 @@ use std::{
 };
 
 use domain::{
-    AgentId, AssistantMessage, ClientToolMode, CompactionDone, CompactionStarted, Event, EventKind,
+    AgentId, AssistantMessage, ClientToolMode, CompactionDone, CompactionStarted, Event, EventKind, Exchange,
     FailureCode, Part, RunStarted, Thinking, Timestamp, ToolCall, Totals,
 };
 use wire::session::{
-    Context, ContextCompacted, ContextCompacting, Failure, LlmGeneration, ReasonItem, Usage, event::Data,
+    Context, ContextCompacted, ContextCompacting, Failure, LlmGeneration, ReasonItem, Usage,
+    context_compacted,
+    event::Data,
+    llm_generation::{Compaction, Retry},
 };
 
 use super::{
@@ -111,6 +114,8 @@ pub(super) struct Projection {
     tasks: HashMap<AgentId, Task>,
     usage: domain::Usage,
     compacting: Option<(Timestamp, u64)>,
+    /// What was done with the conversation since the model was last asked.
+    compaction: Option<Compaction>,
     /// The run was taken over and has not come further since.
     recovered: bool,
     /// Why the client wants the turn to stop, if it does.
@@ -133,6 +138,7 @@ impl Projection {
             tasks: HashMap::new(),
             usage: domain::Usage::default(),
             compacting: None,
+            compaction: None,
             recovered: false,
             cancelled: None,
             ending: None,
@@ -297,6 +303,9 @@ impl Projection {
             success: true,
             usage: Some(usage),
             finish_reasons: vec![assistant.finish_reason.clone()],
+            response_id: assistant.exchange.response.clone(),
+            retry: retry(&assistant.exchange),
+            compaction: self.compaction.take(),
             ..self.generation(&step, event.time)
         };
         out.push((
@@ -406,9 +415,25 @@ impl Projection {
             duration_ms: millis(began, time),
             tokens_before: Some(done.tokens_before),
             tokens_after: Some(done.tokens_after),
+            steps: Vec::new(),
         };
+        let ContextCompacted { messages_after, duration_ms, .. } = compacted;
+        let step = context_compacted::Step { strategy: STRATEGY.to_owned(), messages_after, duration_ms };
+        let compacted = ContextCompacted { steps: vec![step], ..compacted };
+        self.compaction = Some(Compaction {
+            compacted: true,
+            input_tokens_before: compacted.tokens_before,
+            input_tokens_after: compacted.tokens_after,
+            duration_ms: Some(duration_ms),
+        });
         out.push((self.context(), Data::ContextCompacted(compacted)));
     }
+}
+
+/// What was asked in vain before a reply.
+fn retry(exchange: &Exchange) -> Option<Retry> {
+    let total_wait_ms = u64::try_from(exchange.waited.as_millis()).unwrap_or(u64::MAX);
+    (exchange.retries > 0).then_some(Retry { attempts: exchange.retries, total_wait_ms })
 }
 
 /// What a call says of itself in one line.

@@ -93,7 +93,7 @@ impl Projection {
         let started = ReasonStarted {
             harness_id: self.ids.harness.clone(),
             agent_id: Some(self.ids.agent.clone()),
-            metadata: Some(ModelMetadata { model: self.model.clone() }),
+            metadata: Some(self.answers()),
         };
         out.push((self.within(&step.exec, &step.span, &self.ids.turn), Data::ReasonStarted(started)));
         self.step = Some(step);
@@ -151,13 +151,18 @@ impl Projection {
         self.step.take()
     }
 
+    /// The model that answers.
+    fn answers(&self) -> ModelMetadata {
+        ModelMetadata { model: self.model.clone(), provider: self.provider() }
+    }
+
     pub(super) fn message_completed(
         &self,
         message: Message,
         usage: Option<Usage>,
         failure: Option<Failure>,
     ) -> Data {
-        let metadata = Some(ModelMetadata { model: self.model.clone() }).filter(|_| !self.model.is_empty());
+        let metadata = Some(self.answers()).filter(|_| !self.model.is_empty());
         Data::OutputMessageCompleted(OutputMessageCompleted {
             message: Some(message),
             metadata,

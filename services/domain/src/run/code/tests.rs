@@ -1,9 +1,9 @@
 //! Commands of code that a person must allow.
 
 use crate::{
-    Approval, CallId, CodeOutput, Command, ContextSize, Effect, EventKind, Input, Limits, Message, MessageId,
-    ModelReply, Permission, QuestionId, Rlm, Role, Run, RunId, RunSetup, RunStarted, Settlement, Step,
-    Subagents, ToolCall, ToolEffect, ToolPlan, ToolResult, ToolVerdict, Usage,
+    Approval, CallId, CodeOutput, Command, ContextSize, Effect, EventKind, Exchange, Input, Limits, Message,
+    MessageId, ModelReply, Permission, QuestionId, Rlm, Role, Run, RunId, RunSetup, RunStarted, Settlement,
+    Step, Subagents, ToolCall, ToolEffect, ToolPlan, ToolResult, ToolVerdict, Usage,
 };
 
 /// A run whose code `c1` runs, and its log.
@@ -50,8 +50,13 @@ impl Bench {
         let mut message = Message::text(Role::Assistant, "");
         let arguments = r#"{"code":"exec('mkdir x')"}"#.to_owned();
         message.tool_calls = vec![ToolCall { id: CallId::new("c1"), name: "repl".into(), arguments }];
-        let reply =
-            ModelReply { message, usage: Usage::default(), finish_reason: "stop".into(), in_form: true };
+        let reply = ModelReply {
+            message,
+            usage: Usage::default(),
+            finish_reason: "stop".into(),
+            in_form: true,
+            exchange: Exchange::default(),
+        };
         bench.give(Input::ModelReplied { message: MessageId::new("msg_1_1"), reply });
         let (description, toolset) = (String::new(), Some("repl".to_owned()));
         let plan = ToolPlan {

@@ -1,7 +1,7 @@
 //! The flows of a compaction that have a name.
 
 use super::*;
-use crate::{CallId, ContextSize, Input, Limits, RunStarted, Usage};
+use crate::{CallId, ContextSize, Exchange, Input, Limits, RunStarted, Usage};
 
 /// A run whose client brings a long history.
 fn run(percent: Option<u64>, window: u64) -> (Run, Step) {
@@ -40,7 +40,7 @@ fn summary(step: &Step) -> MessageId {
 fn says(text: &str) -> ModelReply {
     let usage = Usage { prompt: 900, completion: 30, cost_usd: 0.5, ..Usage::default() };
     let message = Message::text(Role::Assistant, text);
-    ModelReply { message, usage, finish_reason: "stop".into(), in_form: true }
+    ModelReply { message, usage, finish_reason: "stop".into(), in_form: true, exchange: Exchange::default() }
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn reply(dice: u8) -> ModelReply {
         })
         .collect();
     let usage = Usage { prompt: 10, completion: 2, ..Usage::default() };
-    ModelReply { message, usage, finish_reason: "stop".into(), in_form: true }
+    ModelReply { message, usage, finish_reason: "stop".into(), in_form: true, exchange: Exchange::default() }
 }
 
 fn plan(call: &ToolCall, dice: u8) -> ToolPlan {

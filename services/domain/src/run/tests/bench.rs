@@ -267,7 +267,13 @@ pub(super) fn reply(calls: usize, dice: u8) -> ModelReply {
     message.tool_calls =
         (0..calls).map(|n| call(&n.to_string(), &format!("{}", (dice as usize + n) % 7))).collect();
     let usage = Usage { prompt: 10, completion: 2, ..Usage::default() };
-    ModelReply { message, usage, finish_reason: "stop".into(), in_form: !dice.is_multiple_of(4) }
+    ModelReply {
+        message,
+        usage,
+        finish_reason: "stop".into(),
+        in_form: !dice.is_multiple_of(4),
+        exchange: Exchange::default(),
+    }
 }
 
 pub(super) fn plan(call: &ToolCall, dice: u8) -> ToolPlan {

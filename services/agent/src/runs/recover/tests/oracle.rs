@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::{CallId, Message, Role, ToolCall, Usage};
+use domain::{CallId, Exchange, Message, Role, ToolCall, Usage};
 use futures_util::{
     FutureExt as _, StreamExt as _,
     future::BoxFuture,
@@ -47,7 +47,7 @@ impl Oracle {
         let finish_reason = if tool_calls.is_empty() { "stop" } else { "tool_calls" }.to_owned();
         let message = Message { tool_calls, ..Message::text(Role::Assistant, text) };
         let thinks = Duration::from_millis(u64::from(dice.unwrap_or_default()) * 100);
-        (thinks, Reply { message, usage: Usage::default(), finish_reason })
+        (thinks, Reply { message, usage: Usage::default(), finish_reason, exchange: Exchange::default() })
     }
 }
 
@@ -70,7 +70,7 @@ impl Model for Oracle {
         let (thinks, reply) = self.reply(&request);
         let text = reply.message.joined_text();
         let words: Vec<_> = text.split_inclusive(' ').map(|word| Delta::Text(word.to_owned())).collect();
-        let deltas = stream::iter(words.into_iter().chain([Delta::Done(reply)]));
+        let deltas = stream::iter(words.into_iter().chain([Delta::Done(Box::new(reply))]));
         let deltas = deltas.then(|delta| async {
             sleep(WORD).await;
             Ok(delta)
