@@ -67,19 +67,21 @@ fn as_line(entry: &AuditEntry) -> String {
         }
         Some(What::Ended(ended)) => {
             let code = ended.return_code.map(|code| format!(" with exit code {code}")).unwrap_or_default();
-            format!(
-                "ended {} {}{code}: {}{}",
-                ended.call_id,
-                ended.status,
-                one_line(&ended.command),
-                one_line(&ended.error)
-            )
+            let told = [&ended.command, &ended.error].map(|text| one_line(text));
+            format!("ended {} {}{code}{}", ended.call_id, ended.status, with_colons(&told))
         }
-        Some(What::Closed(closed)) => format!("run {} {}", closed.outcome, one_line(&closed.reason)),
+        Some(What::Closed(closed)) => {
+            format!("run {}{}", closed.outcome, with_colons(&[one_line(&closed.reason)]))
+        }
         None => "something that this version does not know".to_owned(),
     };
     let at = if entry.cluster.is_empty() { String::new() } else { format!("[{}] ", entry.cluster) };
     format!("{time} {} {at}{what}", entry.run_id)
+}
+
+/// What there is to tell, each behind a colon.
+fn with_colons(texts: &[String]) -> String {
+    texts.iter().filter(|text| !text.is_empty()).map(|text| format!(": {text}")).collect()
 }
 
 fn one_line(text: &str) -> String {

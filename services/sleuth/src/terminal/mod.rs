@@ -5,7 +5,10 @@ mod markdown;
 mod progress;
 mod table;
 
-use std::{io::Write as _, process::ExitCode};
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 pub(crate) use harmless::harmless;
 pub(crate) use markdown::print_answer;
@@ -27,8 +30,14 @@ pub(crate) fn print_table<const N: usize>(table: &Table<N>) -> anyhow::Result<()
     Ok(write!(std::io::stdout(), "{}", harmless(&table.to_string()))?)
 }
 
-/// Prints what went wrong on standard error.
+/// The exit code of a program that a closed pipe ended, as shells know it: 128 and the number of SIGPIPE.
+const NOBODY_READS: u8 = 141;
+
+/// Prints what went wrong on standard error; nothing if it is only that nobody reads on, as after `| head`.
 pub(crate) fn print_error(error: &anyhow::Error) -> ExitCode {
+    if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        return ExitCode::from(NOBODY_READS);
+    }
     let text = match error.downcast_ref::<tonic::Status>() {
         Some(status) => status.message().to_owned(),
         None => format!("{error:#}"),
