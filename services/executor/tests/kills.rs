@@ -175,6 +175,7 @@ async fn what_was_approved_changes_the_machine() {
         "[ $(id -u) != 0 ] || { chown 1:1 $0/file && [ $(stat -c %u $0/file) = 1 ]; }",
         "mknod $0/pipe p && rm $0/pipe",
         "echo x >/dev/null && [ $(head -c 4 /dev/zero | wc -c) = 4 ] && echo x >/dev/shm/approved-$$ && rm /dev/shm/approved-$$",
+        "[ ! -S /dev/log ] || ! command -v logger || logger -s approved",
         "exec 9<>/dev/tcp/127.0.0.1/$1 && grep -q welcome <&9",
         "cat /etc/passwd /proc/meminfo /proc/net/tcp >/dev/null && ps -p $PPID >/dev/null",
     ] {

@@ -150,7 +150,7 @@ pub(super) fn guarded(base: &Path, owner: u32, hidden: &[PathBuf]) -> io::Result
     let devices = base.join("dev");
     make_devices(&devices, &[DEVICES, &[KERNEL_LOG]].concat())?;
     for shared in SHARED_DEVICES {
-        unless_gone(share(&Path::new("/dev").join(shared), &devices.join(shared)))?;
+        unless_gone(show(&Path::new("/dev").join(shared), base))?;
     }
     // Every mount that is made of it is read-only too.
     mount_remount(base, MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID, c"")?;
@@ -161,15 +161,6 @@ pub(super) fn guarded(base: &Path, owner: u32, hidden: &[PathBuf]) -> io::Result
     make_work(base, owner)?;
     chdir("/")?;
     Ok(base.to_owned())
-}
-
-/// Shows a directory or a link of the host at another place.
-fn share(source: &Path, at: &Path) -> io::Result<()> {
-    if fs::symlink_metadata(source)?.is_symlink() {
-        return symlink(fs::read_link(source)?, at);
-    }
-    fs::create_dir_all(at)?;
-    Ok(mount_bind(source, at)?)
 }
 
 /// What is mounted over secrets: nobody can read it.
